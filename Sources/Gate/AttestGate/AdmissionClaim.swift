@@ -78,11 +78,15 @@ public struct VerifiedCertificate: Sendable, Hashable {
   public let authorities: Set<[UInt8]>
   /// Digests of issuer and serial number of the certificates in that chain, as in the lists of revoked ones.
   public let links: Set<[UInt8]>
+  /// Hashes of the issuers of the certificates in that chain, that of this certificate first.
+  public let issuers: [UInt32]
 
   public init(
-    fingerprint: [UInt8], subject: String, expiresAt: Timestamp, authorities: Set<[UInt8]>, links: Set<[UInt8]> = []
+    fingerprint: [UInt8], subject: String, expiresAt: Timestamp, authorities: Set<[UInt8]>, links: Set<[UInt8]> = [],
+    issuers: [UInt32] = []
   ) {
     self.links = links
+    self.issuers = issuers
     self.fingerprint = fingerprint
     self.subject = subject
     self.expiresAt = expiresAt

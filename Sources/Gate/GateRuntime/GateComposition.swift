@@ -95,7 +95,8 @@ struct GateComposition: Sendable {
     guard settings.session.closeOnRevoke != nil else { return }
     let count = sessions.closeCertificates { [rule = certificateRule, tls] certificate in
       rule?.accepts(certificate) == true
-        && tls.accepts(authorities: certificate.authorities, links: certificate.links, at: .now())
+        && tls.accepts(
+          authorities: certificate.authorities, links: certificate.links, issuers: certificate.issuers, at: .now())
     }
     if count > 0 { logger.notice("sessions of refused certificates closed", metadata: ["sessions": .number(count)]) }
   }

@@ -12,7 +12,7 @@ extension AdmissionClaim {
       certificate: certificate.map {
         VerifiedCertificate(
           fingerprint: $0.fingerprint, subject: $0.subject, expiresAt: $0.expiresAt, authorities: $0.authorities,
-          links: $0.links)
+          links: $0.links, issuers: $0.issuers)
       })
   }
 }

@@ -63,12 +63,16 @@ public struct PeerCertificate: Sendable, Hashable {
   /// Digests of issuer and serial number, 32 bytes each, of the certificates of that chain: what a list of revoked
   /// certificates names.
   public let links: Set<[UInt8]>
+  /// Hashes of the issuers of the certificates of that chain, that of this certificate first: whose lists of revoked
+  /// certificates count.
+  public let issuers: [UInt32]
 
   public init(
     der: [UInt8], fingerprint: [UInt8], subject: String, expiresAt: Timestamp, authorities: Set<[UInt8]>,
-    links: Set<[UInt8]> = []
+    links: Set<[UInt8]> = [], issuers: [UInt32] = []
   ) {
     self.links = links
+    self.issuers = issuers
     self.der = der
     self.fingerprint = fingerprint
     self.subject = subject

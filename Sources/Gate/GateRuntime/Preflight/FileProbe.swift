@@ -86,14 +86,17 @@ struct FileProbe {
     let faults = listener.revocationFaults
     for fault in faults { report.fail(fault) }
     guard faults.isEmpty, let lists = try? RevocationList.read(file) else { return }
-    let late = lists.filter { list in list.nextUpdate.map { $0 <= instant } == true }
+    // One valid list of an authority is enough: an older one next to it does no harm.
+    let valid = Set(lists.filter { $0.validity?.contains(instant) == true }.map(\.issuer))
+    let others = lists.filter { !valid.contains($0.issuer) }
+    let late = others.filter { list in list.nextUpdate.map { $0 <= instant } == true }
     for list in late {
       report.fail(
         key,
         "the next list of \(list.issuer) was due \(list.nextUpdate.map { "\($0)" } ?? ""): its certificates are refused",
         hint: "fetch the CA's current list, or make one: openssl ca -gencrl")
     }
-    let early = lists.filter { list in list.thisUpdate.map { $0 > instant } == true }
+    let early = others.filter { list in list.thisUpdate.map { $0 > instant } == true }
     for list in early {
       report.fail(
         key,
@@ -101,7 +104,11 @@ struct FileProbe {
           + "are refused", hint: "compare the clocks of this machine and of the CA's")
     }
     if late.isEmpty, early.isEmpty {
-      let (revoked, next) = (lists.reduce(0) { $0 + $1.count }, lists.compactMap(\.nextUpdate).min())
+      let ends = Set(lists.map(\.issuer)).compactMap { issuer in
+        lists.filter { $0.issuer == issuer }.compactMap(\.validity).map(\.upperBound).max()
+      }
+      let next = ends.filter { $0.seconds < .max }.min()
+      let revoked = lists.reduce(0) { $0 + $1.count }
       report.pass(
         key,
         "\(revoked) revoked certificate\(revoked == 1 ? "" : "s")" + (next.map { ", valid until \($0)" } ?? ""))

@@ -266,12 +266,13 @@ extension EventLoop {
   }
 
   /// Drops a client certificate that would no longer be accepted on a new connection: it has expired,
-  /// or an authority was removed, or it was revoked.
+  /// or an authority was removed, or it was revoked, or a list of revoked certificates is missing.
   private func dropStaleCertificate(_ http: HTTPConnection, _ service: SessionService) {
     guard let certificate = http.peer.verifiedCertificate else { return }
     let now = Timestamp.now()
     let isCurrent =
-      service.tls?.accepts(authorities: certificate.authorities, links: certificate.links, at: now) ?? false
+      service.tls?.accepts(
+        authorities: certificate.authorities, links: certificate.links, issuers: certificate.issuers, at: now) ?? false
     if !isCurrent || now >= certificate.expiresAt {
       http.peer = Peer(address: http.address, endpoint: http.peer.endpoint)
     }

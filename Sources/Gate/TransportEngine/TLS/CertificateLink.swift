@@ -13,13 +13,24 @@ enum CertificateLink {
     return digest(issuer: issuer, serial: serial)
   }
 
-  /// The issuer counts in OpenSSL's canonical form: a list may write its name in another type of string than the
-  /// certificate. Four bytes of it are enough beside the serial number, because a collision only closes a session.
-  static func digest(issuer: OpaquePointer, serial: UnsafePointer<ASN1_INTEGER>) -> [UInt8]? {
+  /// Identifies the issuer of `certificate`, as lists of revoked certificates do; `nil` if memory is exhausted.
+  static func issuerHash(of certificate: OpaquePointer) -> UInt32? {
+    X509_get_issuer_name(certificate).flatMap { hash(of: $0) }
+  }
+
+  /// The first four bytes of the SHA-1 of `name` in OpenSSL's canonical form: a list may write the name in another type
+  /// of string than the certificate. They are enough to tell the configured authorities apart. `nil` if memory is
+  /// exhausted.
+  static func hash(of name: OpaquePointer) -> UInt32? {
     var isHashed: Int32 = 0
-    let hash = UInt32(truncatingIfNeeded: X509_NAME_hash_ex(issuer, nil, nil, &isHashed))
+    let hash = UInt32(truncatingIfNeeded: X509_NAME_hash_ex(name, nil, nil, &isHashed))
+    return isHashed == 1 ? hash : nil
+  }
+
+  /// Four bytes of the issuer are enough next to the serial number, because a collision only closes a session.
+  static func digest(issuer: OpaquePointer, serial: UnsafePointer<ASN1_INTEGER>) -> [UInt8]? {
     let length = i2d_ASN1_INTEGER(serial, nil)
-    guard isHashed == 1, length > 0 else { return nil }
+    guard let hash = hash(of: issuer), length > 0 else { return nil }
     var content = withUnsafeBytes(of: hash.bigEndian, Array.init)
     content += [UInt8](unsafeUninitializedCapacity: Int(length)) { buffer, initialized in
       var cursor = buffer.baseAddress

@@ -14,10 +14,13 @@ extension PeerCertificate {
     guard SSL_get_verify_result(tls) == X509_V_OK, let chain = SSL_get0_verified_chain(tls) else { return nil }
     var authorities: Set<[UInt8]> = []
     var links: Set<[UInt8]> = []
+    var issuers: [UInt32] = []
     var expiresAt = Timestamp(seconds: .max)
     for index in 0..<OPENSSL_sk_num(chain) {
       guard let link = OPENSSL_sk_value(chain, index).map(OpaquePointer.init) else { return nil }
       expiresAt = min(expiresAt, Self.end(of: link))
+      guard let issuer = CertificateLink.issuerHash(of: link) else { return nil }
+      issuers.append(issuer)
       if let digest = CertificateLink.digest(of: link) { links.insert(digest) }
       if let digest = ServerTLS.digest(of: link), configured.contains(digest) { authorities.insert(digest) }
     }
@@ -35,7 +38,7 @@ extension PeerCertificate {
     SHA256(der, der.count, &digest)
     self.init(
       der: der, fingerprint: digest, subject: subject,
-      expiresAt: expiresAt, authorities: authorities, links: links)
+      expiresAt: expiresAt, authorities: authorities, links: links, issuers: issuers)
   }
 
   /// The first second after the validity of `certificate`. A time that cannot be read has passed long ago.

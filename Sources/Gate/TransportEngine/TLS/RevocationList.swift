@@ -10,6 +10,8 @@ public struct RevocationList: Sendable {
   /// When the next list is due; `nil` if the list does not say it. From then on, every certificate of the authority is
   /// refused.
   public let nextUpdate: Timestamp?
+  /// Identifies the authority, in the form of `CertificateLink.issuerHash`.
+  let issuerHash: UInt32
   /// The certificates of the list, in the form of `CertificateLink.digest`.
   let revoked: Set<[UInt8]>
   /// The DER.
@@ -17,6 +19,13 @@ public struct RevocationList: Sendable {
 
   /// The number of revoked certificates.
   public var count: Int { revoked.count }
+
+  /// When the handshake uses the list; `nil` for never.
+  public var validity: Range<Timestamp>? {
+    let end = nextUpdate ?? Timestamp(seconds: .max)
+    guard let thisUpdate, thisUpdate < end else { return nil }
+    return thisUpdate..<end
+  }
 
   /// Reads a file of lists, PEM, in any order.
   ///
@@ -51,7 +60,7 @@ public struct RevocationList: Sendable {
   }
 
   /// Adds the lists of `file` to those of `context`, an `SSL_CTX` that may be in use: OpenSSL has a lock, and takes the
-  /// latest list of each authority.
+  /// latest valid list of each authority.
   static func add(_ file: String, to context: OpaquePointer) throws(ServerTLS.SetupError) {
     try ReadableFile.require(file)
     if let store = SSL_CTX_get_cert_store(context) { try add(file, toStore: store) }
@@ -68,10 +77,14 @@ public struct RevocationList: Sendable {
   }
 
   private init?(_ list: OpaquePointer) {
-    guard let name = X509_CRL_get_issuer(list), let issuer = CertificateLink.text(of: name) else { return nil }
+    guard let name = X509_CRL_get_issuer(list), let issuer = CertificateLink.text(of: name),
+      let issuerHash = CertificateLink.hash(of: name)
+    else { return nil }
     self.issuer = issuer
+    self.issuerHash = issuerHash
     thisUpdate = X509_CRL_get0_lastUpdate(list).flatMap(CertificateLink.time)
-    nextUpdate = X509_CRL_get0_nextUpdate(list).flatMap(CertificateLink.time)
+    // A time that cannot be read has passed long ago.
+    nextUpdate = X509_CRL_get0_nextUpdate(list).map { CertificateLink.time($0) ?? Timestamp(seconds: 0) }
     var revoked: Set<[UInt8]> = []
     if let entries = X509_CRL_get_REVOKED(list) {
       for index in 0..<OPENSSL_sk_num(entries) {

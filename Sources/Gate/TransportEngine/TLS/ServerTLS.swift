@@ -33,16 +33,21 @@ public final class ServerTLS: Sendable {
 
   private let revocations: LockedValue<Revocations>
 
+  /// Whether each certificate of a chain needs a valid list of its issuer; otherwise only the client's own one does.
+  private let checksChain: Bool
+
   /// Whether a certificate that was verified before would be accepted at `now`, but for its own time.
   ///
   /// - Parameters:
   ///   - authorities: The digests of the configured authorities in its chain.
   ///   - links: The digests of issuer and serial number of its chain.
-  public func accepts(authorities: Set<[UInt8]>, links: Set<[UInt8]>, at now: Timestamp) -> Bool {
+  ///   - issuers: The hashes of the issuers of its chain, the client's own one first.
+  public func accepts(
+    authorities: Set<[UInt8]>, links: Set<[UInt8]>, issuers: [UInt32], at now: Timestamp
+  ) -> Bool {
     guard clientAuthorities.isSuperset(of: authorities) else { return false }
-    return revocations.withLock { lists in
-      lists.end.map { now < $0 } != false && lists.revoked.isDisjoint(with: links)
-    }
+    let checked = checksChain ? issuers[...] : issuers.prefix(1)
+    return revocations.withLock { $0.revoked.isDisjoint(with: links) && $0.areValid(of: checked, at: now) }
   }
 
   /// Also refuses from now on what the lists of `file` revoke, in handshakes and by `accepts`. What earlier lists revoked
@@ -58,18 +63,40 @@ public final class ServerTLS: Sendable {
         try RevocationList.add(file, to: context)
       }
     }
-    revocations.withLock { lists in
-      lists.revoked.formUnion(found.revoked)
-      lists.end = found.end
-    }
+    revocations.withLock { $0.add(found) }
   }
 
   /// What the lists of revoked certificates say together.
   private struct Revocations {
     /// In the form of `CertificateLink.digest`.
-    var revoked: Set<[UInt8]> = []
-    /// When the first of the lists ends; `nil` for never.
-    var end: Timestamp?
+    private(set) var revoked: Set<[UInt8]> = []
+    /// When the lists of each issuer are valid, by the hash of its name; `nil` if certificates need no list.
+    private var validity: [UInt32: Set<Range<Timestamp>>]?
+
+    /// No list, and none is needed.
+    init() {}
+
+    init(_ lists: [RevocationList]) {
+      var validity: [UInt32: Set<Range<Timestamp>>] = [:]
+      for list in lists {
+        revoked.formUnion(list.revoked)
+        if let range = list.validity { validity[list.issuerHash, default: []].insert(range) }
+      }
+      self.validity = validity
+    }
+
+    /// The contexts keep their lists, too, and accept a certificate while one list of its issuer is valid.
+    mutating func add(_ other: Revocations) {
+      revoked.formUnion(other.revoked)
+      validity?.merge(other.validity ?? [:]) { $0.union($1) }
+    }
+
+    /// Whether each of `issuers` has a list that is valid at `now`.
+    func areValid(of issuers: ArraySlice<UInt32>, at now: Timestamp) -> Bool {
+      guard let validity else { return true }
+      return !issuers.isEmpty
+        && issuers.allSatisfy { issuer in validity[issuer]?.contains { $0.contains(now) } == true }
+    }
   }
 
   /// A certificate with its key.
@@ -101,6 +128,7 @@ public final class ServerTLS: Sendable {
   ) throws(SetupError) {
     let authority = ClientAuthorityChoice(clientAuthorityFile, trustsIntermediates, revocationListFile)
     revocations = LockedValue(try Self.revocations(in: revocationListFile))
+    checksChain = !trustsIntermediates
     var contexts: [OpaquePointer] = []
     do throws(SetupError) {
       // All contexts differ only in their certificate.
@@ -135,8 +163,8 @@ public final class ServerTLS: Sendable {
   ///   - trustsIntermediates: Whether a chain may end at any certificate of that file, also at one that is not
   ///     self-signed (`X509_V_FLAG_PARTIAL_CHAIN`). Otherwise it has to reach a self-signed one.
   ///   - revocationListFile: PEM. If set, certificates that these lists revoke are refused, and so is every certificate
-  ///     of an authority without a valid list. With `trustsIntermediates`, only the client's own certificate is looked
-  ///     up: the issuers above a trusted intermediate are not known.
+  ///     of an authority without a valid list, in handshakes and by `accepts`. With `trustsIntermediates`, only the
+  ///     client's own certificate is looked up: the issuers above a trusted intermediate are not known.
   /// - Throws: `SetupError` if a file cannot be read or used.
   public init(
     _ files: CertificateFiles, further: [CertificateFiles] = [], minimumVersion: MinimumVersion = .tls12,
@@ -144,6 +172,7 @@ public final class ServerTLS: Sendable {
   ) throws(SetupError) {
     let authority = ClientAuthorityChoice(clientAuthorityFile, trustsIntermediates, revocationListFile)
     revocations = LockedValue(try Self.revocations(in: revocationListFile))
+    checksChain = !trustsIntermediates
     // All contexts differ only in their certificate.
     context = try Self.makeContext(files, minimumVersion, authority)
     clientAuthorities = Self.authorities(of: context)
@@ -258,9 +287,7 @@ public final class ServerTLS: Sendable {
 
   private static func revocations(in file: String?) throws(SetupError) -> Revocations {
     guard let file else { return Revocations() }
-    let lists = try RevocationList.read(file)
-    return Revocations(
-      revoked: lists.reduce(into: []) { $0.formUnion($1.revoked) }, end: lists.compactMap(\.nextUpdate).min())
+    return Revocations(try RevocationList.read(file))
   }
 
   private static func authorities(of context: OpaquePointer) -> Set<[UInt8]> {

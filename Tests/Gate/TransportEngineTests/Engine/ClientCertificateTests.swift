@@ -86,13 +86,16 @@ extension EngineTests {
       return String(decoding: response.body, as: UTF8.self)
     }
 
-    private func reload(clientAuthorityFile: String?, revocationListFile: String? = nil) async throws {
+    private func reload(
+      clientAuthorityFile: String?, revocationListFile: String? = nil, trustsIntermediates: Bool = false
+    ) async throws {
       let server = ServerTLS.CertificateFiles(
         certificateFile: files.folder.serverCertificatePath, keyFile: files.folder.serverKeyPath)
       try await engine.replace(
         responder: NameResponder(),
         tls: try ServerTLS(
-          server, clientAuthorityFile: clientAuthorityFile, revocationListFile: revocationListFile))
+          server, clientAuthorityFile: clientAuthorityFile, trustsIntermediates: trustsIntermediates,
+          revocationListFile: revocationListFile))
     }
 
     @Test("A revoked certificate is refused, and ignored on a connection that is open; others are accepted")
@@ -132,6 +135,84 @@ extension EngineTests {
       _ = try authority.make(DistinguishedName(.commonName("One")), days: 30, at: .now(), isReplacing: true)
       try await reload(clientAuthorityFile: authority.certificatePath, revocationListFile: list)
       await #expect(throws: ClientError.self) { _ = try await self.name(on: self.connect()) }
+    }
+
+    /// The certificate and the key of the authority of the clients.
+    private func own() throws -> (certificate: Certificate, key: ECPrivateKey) {
+      let certificate = try Certificate.certificates(
+        pem: String(contentsOfFile: authority.certificatePath, encoding: .utf8))
+      let key = try ECPrivateKey(pkcs8PEM: String(contentsOfFile: authority.keyPath, encoding: .utf8))
+      return (try #require(certificate.first), key)
+    }
+
+    /// A list without certificates, in PEM.
+    private static func list(_ issuer: Certificate, _ key: ECPrivateKey, isExpired: Bool = false) throws -> String {
+      let end = Timestamp.now().advanced(by: .seconds(isExpired ? -86_400 : 86_400))
+      return try RevocationListTemplate(
+        entries: [], number: 1, thisUpdate: end.advanced(by: .seconds(-2 * 86_400)), nextUpdate: end
+      ).signed(by: issuer, key: key)
+    }
+
+    private func write(_ texts: String..., to name: String) throws -> String {
+      let path = files.folder.path + "/" + name
+      try texts.joined().write(toFile: path, atomically: true, encoding: .utf8)
+      return path
+    }
+
+    /// The expired list in a file with a valid one.
+    enum ExpiredList: CaseIterable { case ofAnother, older, olderAtEnd }
+
+    @Test(
+      "An expired list of another authority, or an older list of the same one, does not refuse a certificate",
+      arguments: ExpiredList.allCases)
+    func otherLists(expired: ExpiredList) async throws {
+      let (own, key) = try own()
+      let otherKey = try ECPrivateKey(.p256)
+      let other = try Self.authority("Two", otherKey.spki).selfSigned(with: otherKey)
+      let both = try write(own.pem, other.pem, to: "both.pem")
+      let valid = try Self.list(own, key)
+      let old =
+        try expired == .ofAnother
+        ? Self.list(other, otherKey, isExpired: true) : Self.list(own, key, isExpired: true)
+      let lists = try expired == .olderAtEnd ? write(valid, old, to: "crl.pem") : write(old, valid, to: "crl.pem")
+      try await reload(clientAuthorityFile: both, revocationListFile: lists)
+      #expect(try await name(on: connect()) == "CN=somebody")
+    }
+
+    @Test("A certificate is ignored on a connection that is open after only another authority's list is left")
+    func listLeft() async throws {
+      let (own, key) = try own()
+      let otherKey = try ECPrivateKey(.p256)
+      let other = try Self.authority("Two", otherKey.spki).selfSigned(with: otherKey)
+      let both = try write(own.pem, other.pem, to: "both.pem")
+      let lists = try write(Self.list(own, key), Self.list(other, otherKey), to: "crl.pem")
+      try await reload(clientAuthorityFile: both, revocationListFile: lists)
+      let connection = try await connect()
+      #expect(try await name(on: connection) == "CN=somebody")
+      let left = try write(Self.list(other, otherKey), to: "left.pem")
+      try await reload(clientAuthorityFile: both, revocationListFile: left)
+      #expect(try await name(on: connection) == "nobody")
+    }
+
+    @Test(
+      "Each issuer of a chain needs a valid list; of a chain that may end below its root, the last one alone",
+      arguments: [true, false])
+    func chainLists(isPartial: Bool) async throws {
+      let (own, key) = try own()
+      let rootKey = try ECPrivateKey(.p256)
+      let root = try Self.authority("Root", rootKey.spki).selfSigned(with: rootKey)
+      let link = try Self.authority("One", own.subjectPublicKeyInfo).signed(by: root, key: rootKey)
+      let authorities = try isPartial ? write(link.pem, to: "chain.pem") : write(link.pem, root.pem, to: "chain.pem")
+      let all = try write(Self.list(own, key), Self.list(root, rootKey), to: "crl.pem")
+      try await reload(clientAuthorityFile: authorities, revocationListFile: all, trustsIntermediates: isPartial)
+      let connection = try await connect()
+      #expect(try await name(on: connection) == "CN=somebody")
+      let last = try write(Self.list(own, key), to: "last.pem")
+      try await reload(clientAuthorityFile: authorities, revocationListFile: last, trustsIntermediates: isPartial)
+      #expect(try await name(on: connection) == (isPartial ? "CN=somebody" : "nobody"))
+      if let another = try? await connect("other", file: "other") {
+        #expect((try? await name(on: another)) == (isPartial ? "CN=other" : nil))
+      }
     }
 
     @Test(
@@ -257,7 +338,7 @@ extension EngineTests {
         notBefore: Timestamp.now().advanced(by: .seconds(-86_400)),
         notAfter: Timestamp.now().advanced(by: .seconds(86_400)))
       template.extensions = [
-        .basicConstraints(isAuthority: true), .keyUsage([.keyCertSign]),
+        .basicConstraints(isAuthority: true), .keyUsage([.keyCertSign, .crlSign]),
         .subjectKeyIdentifier(CertificateTemplate.keyIdentifier(of: key)),
       ]
       return template
