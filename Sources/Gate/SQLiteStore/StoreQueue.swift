@@ -55,7 +55,7 @@ private struct Batches: Sendable {
 
   /// Returns whether the store works; `true` too if it is closed.
   func perform(_ batch: [any Job]) -> Bool {
-    do throws(StoreError) {
+    do throws(BatchFault) {
       try commit(batch)
       health.note(nil, of: "\(access)")
       tally.withLock { tally in
@@ -65,18 +65,18 @@ private struct Batches: Sendable {
       for job in batch { job.finish(nil) }
       return true
     } catch {
-      if batch.count == 1 || error.isOfTheStore {
-        health.note(error, of: "\(access)")
-        for job in batch { job.finish(error) }
-        return error == .closed
+      if batch.count == 1 || error.fault.isOfTheStore {
+        if !error.isOfOneJob { health.note(error.fault, of: "\(access)") }
+        for job in batch { job.finish(error.fault) }
+        return error.isOfOneJob || error.fault == .closed
       }
       // One job failed the transaction for all. Each job gets its own transaction, so that only the failing one
       // fails.
-      return batch.reduce(true) { _, job in perform([job]) }
+      return batch.reduce(true) { works, job in perform([job]) && works }
     }
   }
 
-  private func commit(_ batch: [any Job]) throws(StoreError) {
+  private func commit(_ batch: [any Job]) throws(BatchFault) {
     var used: DatabasePool?
     do {
       let pool = try file.connections()
@@ -101,9 +101,17 @@ private struct Batches: Sendable {
       let fault = StoreError(error)
       // A malformed row is not a fault of the connection.
       if let used, error is DatabaseError, fault.endsConnection { file.discard(used) }
-      throw fault
+      let isOfOneJob = if used != nil, case .corrupt? = error as? StoreError { true } else { false }
+      throw BatchFault(fault: fault, isOfOneJob: isOfOneJob)
     }
   }
+}
+
+/// Why a batch was not committed.
+private struct BatchFault: Error {
+  let fault: StoreError
+  /// Whether a job found a malformed value in a row that it read. That says nothing about the rest of the store.
+  let isOfOneJob: Bool
 }
 
 /// Adds a job of its own to the queue some time after a failure, again and again until one succeeds.

@@ -165,6 +165,7 @@ struct FaultTests {
     await #expect(throws: StoreError.corrupt(reason: "attested_keys.\(column) is malformed")) {
       try await store.record(of: registration.key.keyID)
     }
+    #expect(store.health == .healthy)
     // Other rows are not affected.
     #expect(await register() == .success(.inserted))
   }
@@ -240,6 +241,24 @@ struct FaultTests {
       try await store.reads.run { _ in throw StoreError.corrupt(reason: "a row") }
     }
     #expect(try await store.reads.run { try Int.fetchOne($0, sql: "PRAGMA temp.user_version") } == 7)
+  }
+
+  @Test("A malformed row does not change the store's health, a damaged file does", arguments: [true, false])
+  func healthOfRow(isWrite: Bool) async throws {
+    try await store.open()
+    let queue = isWrite ? store.writes : store.reads
+    await #expect(throws: StoreError.corrupt(reason: "a row")) {
+      try await queue.run { _ in throw StoreError.corrupt(reason: "a row") }
+    }
+    #expect(store.health == .healthy)
+    // Before the queue's own probe, which finds the file whole again.
+    await #expect(throws: StoreError.self) {
+      try await queue.run { _ in throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
+    }
+    guard case .failing(_, .corrupt) = store.health else {
+      Issue.record("the file's fault is not reported: \(store.health)")
+      return
+    }
   }
 
   @Test("Calls over the limit are refused immediately; waiting calls are served")
