@@ -9,13 +9,18 @@ extension ClientChannel {
     }
     if answer == nil { parseHead(in: loop) }
     defer { refuseUnasked(in: loop) }
-    guard let head = answer?.head, var body = answer?.body else { return }
+    guard var pending = answer else { return }
+    // A second reference to the body would copy all of it for each reception.
+    answer = nil
     do throws(BodyError) {
-      let taken = try inbox.withUnsafeBufferPointer { bytes throws(BodyError) in try body.feed(bytes) }
+      let taken = try inbox.withUnsafeBufferPointer { bytes throws(BodyError) in try pending.body.feed(bytes) }
       inbox.removeFirst(taken)
-      if hasEnded { try body.connectionEnded() }
-      answer = (head, body)
-      if body.isComplete { answered(head, body.body, in: loop) }
+      if hasEnded { try pending.body.connectionEnded() }
+      guard pending.body.isComplete else {
+        answer = pending
+        return
+      }
+      answered(pending.head, pending.body.body, in: loop)
     } catch {
       end(fault(error), in: loop)
     }
@@ -78,7 +83,6 @@ extension ClientChannel {
     let response = Response(status: head.status, headers: head.headers, body: body, closes: head.wantsClose)
     let goal = self.goal
     self.goal = nil
-    answer = nil
     clearDeadline(in: loop)
     if head.wantsClose { end(.lost("the server closed the connection"), in: loop) }
     switch goal {

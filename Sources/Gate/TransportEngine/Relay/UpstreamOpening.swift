@@ -285,6 +285,8 @@ extension EventLoop {
 
   private func readRefusal(_ session: SessionRef, _ http: HTTPConnection, hasEnded: Bool) {
     guard var refusal = http.request.upstreamRefusal else { return }
+    // A second reference to the body would copy all of it for each reception.
+    http.request.upstreamRefusal = nil
     do throws(BodyError) {
       let taken = try http.request.upstreamInbox.withUnsafeBufferPointer { bytes throws(BodyError) in
         try refusal.body.feed(bytes)
@@ -295,8 +297,10 @@ extension EventLoop {
         guard session.pointee.ends[1].socket.endedInOrder || refusal.body.isComplete else { throw .endedEarly }
         try refusal.body.connectionEnded()
       }
-      http.request.upstreamRefusal = refusal
-      guard refusal.body.isComplete else { return }
+      guard refusal.body.isComplete else {
+        http.request.upstreamRefusal = refusal
+        return
+      }
       upstreamFailed(session, .refused(refusal.response))
     } catch .tooLarge {
       upstreamFailed(session, .refused(UpstreamRefusal.withoutBody(refusal.head)))
