@@ -15,7 +15,11 @@ extension ClientChannel {
     do throws(BodyError) {
       let taken = try inbox.withUnsafeBufferPointer { bytes throws(BodyError) in try pending.body.feed(bytes) }
       inbox.removeFirst(taken)
-      if hasEnded { try pending.body.connectionEnded() }
+      if hasEnded {
+        // Without close_notify, anyone on the path could have ended the stream; a reset ends it anywhere.
+        guard socket.endedInOrder || pending.body.isComplete else { throw .endedEarly }
+        try pending.body.connectionEnded()
+      }
       guard pending.body.isComplete else {
         answer = pending
         return
@@ -69,8 +73,11 @@ extension ClientChannel {
   }
 
   private func fault(_ error: BodyError) -> ClientError {
-    if case .tooLarge(let limit) = error { return .tooLong(limit: limit) }
-    return .malformed("the response body is malformed")
+    switch error {
+    case .tooLarge(let limit): .tooLong(limit: limit)
+    case .malformed: .malformed("the response body is malformed")
+    case .endedEarly: .lost(socket.failure ?? "the connection was closed inside the response")
+    }
   }
 
   /// Returns the framing of a response. A response to HEAD has no body, whatever its fields say

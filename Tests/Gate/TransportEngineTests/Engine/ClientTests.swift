@@ -53,6 +53,72 @@ extension EngineTests {
       #expect(try await answer.value == 200)
     }
 
+    /// How a server ends the connection after an answer without a length.
+    enum AnswerEnd: CaseIterable {
+      case end, reset, closeNotify, endWithoutCloseNotify
+
+      var hasTLS: Bool { self == .closeNotify || self == .endWithoutCloseNotify }
+      var isInOrder: Bool { self == .end || self == .closeNotify }
+    }
+
+    @Test(
+      "An answer that ends with the connection is complete only if the server itself ended it",
+      arguments: AnswerEnd.allCases)
+    func untilClose(end: AnswerEnd) async throws {
+      let listener = try RawListener()
+      let engine = try ClientEngine()
+      let files = try TLSFolder()
+      let tls: ClientTLS? = try end.hasTLS ? files.client() : nil
+      let opening = Task { try await engine.connect(host: "127.0.0.1", port: listener.port, tls: tls) }
+      let socket = try listener.accept()
+      let server = try end.hasTLS ? RawTLS(accepted: socket, files.server()) : nil
+      try server?.handshake()
+      let connection = try await opening.value
+      let answer = Task { try await connection.send("GET", "/", headers: TestGate.host, timeout: .seconds(10)) }
+      let text = "HTTP/1.1 200 OK\r\n\r\nhalf"
+      if let server {
+        _ = try server.readHead()
+        server.send(Array(text.utf8))
+      } else {
+        _ = try socket.readHead()
+        try socket.send(text)
+      }
+      switch end {
+      case .end, .endWithoutCloseNotify: socket.sendEnd()
+      case .closeNotify: server?.sendEnd()
+      case .reset:
+        usleep(50_000)
+        socket.reset()
+      }
+      if end.isInOrder {
+        #expect(try await answer.value.body == Array("half".utf8))
+      } else {
+        let error = await #expect(throws: ClientError.self) { try await answer.value }
+        guard case .lost = error else {
+          Issue.record("\(String(describing: error))")
+          return
+        }
+      }
+    }
+
+    @Test("A body that arrives in many pieces is collected whole")
+    func pieces() async throws {
+      let listener = try RawListener()
+      let engine = try ClientEngine()
+      let connection = try await engine.connect(host: "127.0.0.1", port: listener.port, tls: nil)
+      let body = (0..<(2 << 20)).map { UInt8(truncatingIfNeeded: $0 / 251) }
+      let server = Aside {
+        let socket = try listener.accept()
+        _ = try socket.readHead()
+        try socket.send("HTTP/1.1 200 OK\r\nContent-Length: \(body.count)\r\n\r\n")
+        try socket.send(body)
+      }
+      let answer = try await connection.send(
+        "GET", "/", headers: TestGate.host, longest: body.count, timeout: .seconds(30))
+      #expect(answer.body == body)
+      try await server.value
+    }
+
     @Test("An exchange of bytes reports whether the server or the timeout closed it", arguments: [true, false])
     func exchange(closes: Bool) async throws {
       let listener = try RawListener()

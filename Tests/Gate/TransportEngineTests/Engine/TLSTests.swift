@@ -49,13 +49,22 @@ final class TLSFolder {
   func client() throws -> ClientTLS { try ClientTLS(authorityFile: folder.tlsAuthorityPath) }
 }
 
-/// A TLS client that decides when its bytes are sent.
+/// A TLS client or server that decides when its bytes are sent.
 final class RawTLS {
   let socket: ScriptedSocket
   private var state = SocketState()
   private let bio = BufferBIO()
   private let plain = PlainBuffer()
-  private let tls: ClientTLS
+  /// The settings, which the stream needs.
+  private let tls: AnyObject
+
+  /// Creates the server's side of a connection.
+  init(accepted socket: ScriptedSocket, _ tls: ServerTLS) {
+    self.socket = socket
+    self.tls = tls
+    state.fd = dup(socket.fd)
+    state.tls = tls.makeStream(in: bio)
+  }
 
   init(_ socket: ScriptedSocket, _ tls: ClientTLS, newestVersion: Int32 = TLS1_3_VERSION) throws {
     self.socket = socket
