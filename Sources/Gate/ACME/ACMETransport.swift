@@ -25,17 +25,21 @@ public final class EngineTransport: ACMETransport {
   private let kept = LockedValue<Kept?>(nil)
   private let proxies: ProxyVariables
   private let patience: Duration
+  private let longest: Int
 
   /// - Parameters:
   ///   - authorityFile: The CAs (PEM) to trust instead of the system's.
   ///   - patience: The time for one exchange, from the connection to the last byte of the answer. Some servers validate
   ///     before they answer.
+  ///   - longest: The maximum length of an answer's body, in bytes.
   ///   - proxies: Choose the proxy for a server.
   /// - Throws: `ACMEError.untrusted` if the file cannot be used.
   public init(
-    authorityFile: String?, patience: Duration = .seconds(30), proxies: ProxyVariables = .ofProcess
+    authorityFile: String?, patience: Duration = .seconds(30), longest: Int = 1 << 20,
+    proxies: ProxyVariables = .ofProcess
   ) throws(ACMEError) {
     self.patience = patience
+    self.longest = longest
     self.proxies = proxies
     do throws(ServerTLS.SetupError) {
       tls = try ClientTLS(authorityFile: authorityFile)
@@ -59,7 +63,8 @@ public final class EngineTransport: ACMETransport {
     // The server may have closed a kept connection; a new one then carries the request. If the lost one carried it
     // too, its nonce is spent, and the server refuses the second.
     if let connection = takeKept(place.authority),
-      let answer = try? await connection.send(method, place.target, headers: fields, body: body, timeout: patience)
+      let answer = try? await connection.send(
+        method, place.target, headers: fields, body: body, longest: longest, timeout: patience)
     {
       keep(connection, of: place.authority, after: answer)
       return answer
@@ -75,7 +80,8 @@ public final class EngineTransport: ACMETransport {
         host: place.host, port: place.port, tls: tls, through: proxy,
         timeout: min(try Self.remaining(until: end), .seconds(10)))
       let answer = try await connection.send(
-        method, place.target, headers: fields, body: body, timeout: try Self.remaining(until: end))
+        method, place.target, headers: fields, body: body, longest: longest,
+        timeout: try Self.remaining(until: end))
       keep(connection, of: place.authority, after: answer)
       return answer
     } catch {

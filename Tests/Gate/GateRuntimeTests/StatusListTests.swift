@@ -203,9 +203,18 @@ struct StatusListTests {
     #expect(try await eventually { (try? await cache.read())?.list.count == 1 })
     task.cancel()
     await task.value
-    for (name, file) in [("missing.json", authority.tlsAuthorityPath), ("cache", authority.tlsAuthorityPath)] {
+    // White space at the end makes a list of any size.
+    let list = try Data(contentsOf: URL(fileURLWithPath: file))
+    func pad(_ name: String, size: Int) throws {
+      try (list + Data(repeating: 0x20, count: size - list.count)).write(to: URL(fileURLWithPath: folder.file(name)))
+    }
+    try pad("large.json", size: 3 << 20)
+    try pad("too-large.json", size: AndroidStatusList.maximumSize + 1)
+    let large = try await StatusListSource(place("large.json", trusting: authority.tlsAuthorityPath)).read()
+    #expect(large.list.list.count == 1 && large.download?.count == 3 << 20)
+    for name in ["missing.json", "cache", "too-large.json"] {
       await #expect(throws: StatusListFailure.self) {
-        _ = try await StatusListSource(place(name, trusting: file)).read()
+        _ = try await StatusListSource(place(name, trusting: authority.tlsAuthorityPath)).read()
       }
     }
     // The system's CAs do not know the development authority.

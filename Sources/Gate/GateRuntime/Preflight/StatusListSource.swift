@@ -71,7 +71,9 @@ public struct StatusListSource: Sendable {
     let answer: Response
     do throws(ACMEError) {
       // The client of ACME is the gate's client for HTTPS.
-      answer = try await EngineTransport(authorityFile: caFile, proxies: proxies).send(
+      answer = try await EngineTransport(
+        authorityFile: caFile, longest: AndroidStatusList.maximumSize, proxies: proxies
+      ).send(
         "GET", url,
         headers: HeaderFields([
           .init(name: "Accept", value: "application/json"), .init(name: "User-Agent", value: "sallyport"),
