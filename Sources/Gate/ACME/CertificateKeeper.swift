@@ -63,6 +63,8 @@ public actor CertificateKeeper {
   var isOrdering = false
   /// The records of the order, to be removed at its end.
   var records: [ChallengeRecord] = []
+  /// Whether documents of earlier versions were looked for.
+  private var hasTakenOver = false
   /// Whether the storage was read before. What is there at the first time is no news.
   private var hasRead = false
   /// The plan, while it cannot be stored.
@@ -76,17 +78,20 @@ public actor CertificateKeeper {
     (self.listener, world) = (listener, surroundings)
   }
 
-  /// Reads the stored certificate; `nil` if there is none for these names.
+  /// Reads the stored certificate, also one of an earlier version; `nil` if there is none for these names.
   public static func stored(
     _ settings: CertificateOrderSettings, in storage: any CertificateStorage
   ) async throws(ACMEError) -> IssuedCertificate? {
-    let document = CertificateDocument(scope: settings.certificateScope, kind: .certificate)
-    guard let content = try await storage.content(of: document) else { return nil }
-    do throws(IssuedCertificate.Malformed) {
-      return try certificate(in: content, for: settings)
-    } catch {
-      throw .storage(reason: "\(document.name) is damaged: \(error)")
+    for scope in [settings.certificateScope] + settings.formerScopes {
+      let document = CertificateDocument(scope: scope, kind: .certificate)
+      guard let content = try await storage.content(of: document) else { continue }
+      do throws(IssuedCertificate.Malformed) {
+        return try certificate(in: content, for: settings)
+      } catch {
+        throw .storage(reason: "\(document.name) is damaged: \(error)")
+      }
     }
+    return nil
   }
 
   /// Runs until the task is cancelled.
@@ -116,6 +121,7 @@ public actor CertificateKeeper {
   public func step() async -> Duration {
     let now = world.clock.now()
     do throws(ACMEError) {
+      if !hasTakenOver { try await takeOver() }
       let plan = try await refresh()
       switch action(of: plan, at: now) {
       case .wait(let until):
@@ -168,6 +174,39 @@ public actor CertificateKeeper {
   }
 
   // MARK: Storage
+
+  /// Looks for a certificate in the scopes of earlier versions, and moves it with its plan and its order to the scope
+  /// of this one. They do not stay there: a certificate that an operator removes must not return.
+  private func takeOver() async throws(ACMEError) {
+    if !settings.formerScopes.isEmpty, try await storage.content(of: document(.certificate)) == nil {
+      // Another gate is at work: the next step looks again.
+      guard try await storage.lock(settings.certificateScope) else { return }
+      do throws(ACMEError) {
+        try await moveFormerDocuments()
+      } catch {
+        await storage.unlock(settings.certificateScope)
+        throw error
+      }
+      await storage.unlock(settings.certificateScope)
+    }
+    hasTakenOver = true
+  }
+
+  private func moveFormerDocuments() async throws(ACMEError) {
+    for scope in settings.formerScopes {
+      let certificate = CertificateDocument(scope: scope, kind: .certificate)
+      guard try await storage.content(of: certificate) != nil else { continue }
+      // The certificate is last, so that a move that was interrupted is continued.
+      for kind in [CertificateDocument.Kind.order, .plan, .certificate] {
+        let former = CertificateDocument(scope: scope, kind: kind)
+        guard let content = try await storage.content(of: former) else { continue }
+        // Another gate may have written it in the meantime.
+        if try await storage.content(of: document(kind)) == nil { try await storage.write(content, to: document(kind)) }
+        try await storage.write(nil, to: former)
+      }
+      return
+    }
+  }
 
   func document(_ kind: CertificateDocument.Kind) -> CertificateDocument {
     CertificateDocument(scope: kind == .account ? settings.accountScope : settings.certificateScope, kind: kind)

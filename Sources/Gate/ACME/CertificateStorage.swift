@@ -109,9 +109,14 @@ public struct CertificateOrderSettings: Sendable, Hashable {
     return "\(Self.word(place))-\(Self.digest([directory, binding?.keyID ?? ""]))"
   }
 
-  /// The scope of the certificate: one for each set of names at each server.
-  public var certificateScope: String {
-    "\(Self.word(names.first ?? "none"))-\(Self.digest([directory] + names.sorted()))"
+  /// The scope of the certificate: one for each set of names at each server, whatever the order of the names.
+  public var certificateScope: String { scope(beginningWith: names.min() ?? "none") }
+
+  /// The scopes that earlier versions used for the same names: they began with the first of the names in the settings.
+  public var formerScopes: [String] { names.map { scope(beginningWith: $0) }.filter { $0 != certificateScope } }
+
+  private func scope(beginningWith name: String) -> String {
+    "\(Self.word(name))-\(Self.digest([directory] + names.sorted()))"
   }
 
   private static func word(_ text: String) -> String {

@@ -129,6 +129,38 @@ struct KeeperFaultTests {
     }
   }
 
+  @Test("A certificate of an earlier version, which named its folder after the first name, is taken over once")
+  func formerScope() async throws {
+    try await KeeperBench.serving { bench in
+      try await Pebble.serving(bench.plan, bench.folder) { pebble in
+        let names = ["gate.example", "api.example"]
+        let settings = CertificateOrderSettings(directory: pebble.directory, names: names)
+        let first = try bench.keeper(pebble.directory, names: names)
+        for _ in 0..<2 { _ = await first.step() }
+        let issued = try #require(bench.obtained.first)
+        let former = try #require(settings.formerScopes.first)
+        try FileManager.default.moveItem(
+          atPath: "\(bench.storage.path)/\(settings.certificateScope)", toPath: "\(bench.storage.path)/\(former)")
+        #expect(try await CertificateKeeper.stored(settings, in: bench.storage) == issued)
+        // The names in another order are the same certificate.
+        let second = try bench.keeper(pebble.directory, names: names.reversed())
+        for _ in 0..<2 { _ = await second.step() }
+        #expect(bench.obtained.count == 1 && bench.failures == [])
+        #expect(bench.status.withLock(\.certificate) == issued)
+        for kind in [CertificateDocument.Kind.certificate, .plan] {
+          let now = CertificateDocument(scope: settings.certificateScope, kind: kind)
+          #expect(try await bench.storage.content(of: now) != nil)
+          #expect(try await bench.storage.content(of: .init(scope: former, kind: kind)) == nil)
+          try await bench.storage.write(nil, to: now)
+        }
+        // It does not return after an operator removes it.
+        let third = try bench.keeper(pebble.directory, names: names)
+        for _ in 0..<2 { _ = await third.step() }
+        #expect(bench.obtained.count == 2)
+      }
+    }
+  }
+
   // MARK: Texts and sizes
 
   @Test("Long texts of the server do not make a plan that cannot be read", arguments: ["detail", "URL"])
@@ -225,7 +257,8 @@ struct KeeperFaultTests {
 
   /// How servers refuse an order of an account that they have forgotten.
   static let forgotten: [(status: Int, body: String)] = [
-    (500, ""), (500, #"{"type":"\#(problem)serverInternal"}"#), (401, #"{"type":"\#(problem)unauthorized"}"#), (401, ""),
+    (500, ""), (500, #"{"type":"\#(problem)serverInternal"}"#), (401, #"{"type":"\#(problem)unauthorized"}"#),
+    (401, ""),
     (403, #"{"type":"\#(problem)unauthorized"}"#), (400, #"{"type":"\#(problem)malformed"}"#),
     (400, #"{"type":"\#(problem)accountDoesNotExist"}"#), (404, #"{"type":"\#(problem)accountDoesNotExist"}"#),
   ]

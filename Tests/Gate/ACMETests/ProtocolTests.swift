@@ -190,10 +190,14 @@ struct ProtocolTests {
     var turned = settings
     turned.names.reverse()
     turned.email = "ops@example.com"
-    #expect(settings.certificateScope.hasSuffix(String(turned.certificateScope.suffix(8))))
+    #expect(settings.certificateScope == turned.certificateScope && settings.certificateScope.hasPrefix("a.example-"))
+    // Earlier versions named the scope after the first name.
+    let former = "b.example-\(settings.certificateScope.suffix(8))"
+    #expect(settings.formerScopes == [former] && turned.formerScopes == [former])
     #expect(settings.accountScope == turned.accountScope)
     var other = settings
     other.names = ["a.example"]
+    #expect(other.formerScopes == [])
     #expect(other.certificateScope != settings.certificateScope && other.accountScope == settings.accountScope)
     other.directory = "https://other.example/dir"
     #expect(other.accountScope != settings.accountScope)
