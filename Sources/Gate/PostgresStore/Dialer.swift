@@ -5,6 +5,7 @@ internal import Databases
 struct Dialer: Sendable {
   let parameters: ConnectionParameters
   let limits: PostgresStore.Limits
+  private let migration = SchemaMigration()
 
   // A stronger `remote_apply` is kept, since the operator may have chosen it. The idle timeout releases the locks of
   // a process that was stopped within a transaction; it is long enough for a process on a busy machine.
@@ -17,12 +18,31 @@ struct Dialer: Sendable {
         WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false) AS synchronous_commit
     """)
 
+  init(parameters: ConnectionParameters, limits: PostgresStore.Limits) {
+    (self.parameters, self.limits) = (parameters, limits)
+  }
+
   /// Connects, ensures that commits are durable before they are answered, takes the shared lease and migrates.
   /// Blocks.
+  ///
+  /// - Throws: `.unreachable` if the migration needs longer than `limits.patience`. It goes on, and a later call finds
+  ///   the tables migrated.
   func open() throws(StoreError) -> PostgresConnection {
+    if let connection = try openMigrated() { return connection }
+    try migration.migrate(parameters, waiting: limits.patience)
+    return try openShared()
+  }
+
+  /// Returns `nil` if the tables are of an earlier version. The connection is closed then, since the migration has its
+  /// own.
+  private func openMigrated() throws(StoreError) -> PostgresConnection? {
+    let connection = try openShared()
+    return try PostgresSchema.isCurrent(connection) ? connection : nil
+  }
+
+  private func openShared() throws(StoreError) -> PostgresConnection {
     let connection = try connect()
     try StoreLease.share(on: connection)
-    try PostgresSchema.migrate(connection)
     return connection
   }
 

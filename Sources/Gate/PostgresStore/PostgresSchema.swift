@@ -26,7 +26,7 @@ enum PostgresSchema {
   ///
   /// - Throws: `.unreachable` if a newer version migrated the database.
   static func migrate(_ connection: PostgresConnection) throws(StoreError) {
-    if try version(connection) == migrations.count { return }
+    if try isCurrent(connection) { return }
     _ = try connection.transaction { connection throws(StoreError) in
       // The lock holder may be building an index over millions of rows, so only this side's `patience` limits the
       // wait.
@@ -42,6 +42,13 @@ enum PostgresSchema {
       }
       return true
     }
+  }
+
+  /// Whether the tables are of this version.
+  ///
+  /// - Throws: `.unreachable` if they are of a newer one.
+  static func isCurrent(_ connection: PostgresConnection) throws(StoreError) -> Bool {
+    try version(connection) == migrations.count
   }
 
   static func state(_ connection: PostgresConnection) throws(StoreError) -> SchemaState {

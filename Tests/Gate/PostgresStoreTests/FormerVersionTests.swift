@@ -308,6 +308,41 @@ struct FormerVersionTests {
     await store.close()
   }
 
+  @Test("A migration that outlasts the calls goes on, on one connection for all, and the store is used after it")
+  func longMigration() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let former = try FormerGate(url)
+    let lock = "(1935763568, hashtext(current_schema()))"
+    _ = try former.connection.ask(Call("SELECT pg_advisory_lock\(lock)"))
+    /// The server's processes that wait for the lock of migrations.
+    func migrating() throws -> [Int64] {
+      let answer = try former.connection.ask(
+        Call(
+          """
+          SELECT l.pid::bigint AS pid FROM pg_locks AS l JOIN pg_locks AS own USING (locktype, classid, objid, database)
+          WHERE locktype = 'advisory' AND classid = 1935763568 AND own.pid = pg_backend_pid() AND NOT l.granted
+          """))
+      return try answer.rows.map { try $0.read("pid") { $0 as Int64 } }
+    }
+    var limits = PostgresStore.Limits()
+    limits.patience = .seconds(2)
+    let store = PostgresStore(try ConnectionParameters(url: url), limits: limits)
+    var first: [Int64] = []
+    while first.isEmpty {
+      await #expect(throws: StoreError.self) { try await store.open() }
+      first = try migrating()
+    }
+    // The call of another connection waits for the same migration.
+    await #expect(throws: StoreError.self) { try await store.record(of: Fixture.key().keyID) }
+    #expect(first.count == 1)
+    #expect(try migrating() == first)
+    _ = try former.connection.ask(Call("SELECT pg_advisory_unlock\(lock)"))
+    while (try? await store.open()) == nil { try await Task.sleep(for: .milliseconds(20)) }
+    #expect(try PostgresSchema.isCurrent(former.connection))
+    #expect(try await store.register(Fixture.registration()) == .inserted)
+    await store.close()
+  }
+
   @Test("A new connection of the former version finds a newer version, so that it refuses")
   func refusedByFormer() async throws {
     let url = try await PostgresServer.shared().newURL()
