@@ -454,6 +454,17 @@ struct BrokenFileTests {
     Broken(
       "a header with a blank", "identity: { strip_headers: [X-Good, 'X Bad'] }",
       "1:37: identity.strip_headers[1]: \"X Bad\" is not the name of a header field"),
+    Broken(
+      "a request without host", "identity: { strip_headers: [X-Good, host] }",
+      "1:37: identity.strip_headers[1]: host cannot be removed: without it, a request to the upstream is not valid"),
+    Broken(
+      "a handshake without key", "identity: { strip_headers: [Sec-WebSocket-Key] }",
+      "1:29: identity.strip_headers[0]: Sec-WebSocket-Key cannot be removed: without it, a request to the upstream is "
+        + "not valid"),
+    Broken(
+      "a handshake without version", "identity: { strip_headers: [Sec-WebSocket-Version] }",
+      "1:29: identity.strip_headers[0]: Sec-WebSocket-Version cannot be removed: without it, a request to the upstream "
+        + "is not valid"),
   ]
 
   static let relations: [Broken] = [

@@ -158,7 +158,7 @@ extension SettingsBuilder {
   }
 
   private mutating func identity() -> GateSettings.Identity? {
-    let strippedHeaders = elements(Keys.strippedHeaders)
+    let strippedHeaders = strippedHeaders()
     let keptHeaders = keptHeaders(besides: strippedHeaders)
     guard let issuer = value(Keys.issuer), let audience = value(Keys.audience),
       let keyLife = value(Keys.identityKeyLife), let keyOverlap = value(Keys.identityKeyOverlap)
@@ -166,6 +166,15 @@ extension SettingsBuilder {
     return GateSettings.Identity(
       issuer: issuer, audience: audience, keyLife: keyLife, keyOverlap: keyOverlap, strippedHeaders: strippedHeaders,
       keptHeaders: keptHeaders)
+  }
+
+  private mutating func strippedHeaders() -> [String] {
+    let stripped = elements(Keys.strippedHeaders)
+    let list = path(Keys.strippedHeaders, 0).parent
+    for (index, name) in stripped.enumerated() where ReservedHeaders.requires(name) {
+      refuse(list[index], "\(name) cannot be removed: without it, a request to the upstream is not valid")
+    }
+    return stripped
   }
 
   /// A field of the gate's own cannot be kept: a client could set it.

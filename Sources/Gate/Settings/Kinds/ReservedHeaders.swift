@@ -8,6 +8,12 @@ enum ReservedHeaders {
   ]
   private static let prefixes = ["x-attest-", "x-app-assert-", "x-forwarded"]
 
+  /// Those without which a request to an upstream is not valid (RFC 9112 section 3.2, RFC 6455 section 4.1).
+  private static let requiredNames: Set = ["host", "sec-websocket-key", "sec-websocket-version"]
+
+  /// Whether a request to an upstream needs the field `name`.
+  static func requires(_ name: String) -> Bool { requiredNames.contains(name.lowercased()) }
+
   static func contains(_ name: String) -> Bool {
     let name = name.lowercased()
     return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
