@@ -114,7 +114,7 @@ public final class GateResponder: RequestResponder {
       let identity = UpstreamIdentity(of: admission.principal, assertion: nil)
       return try pass(asserted, from: peer, to: route, admission, identity, since: revocationEpoch, in: context)
     } catch {
-      return refuseAdmission(error, to: asserted, in: context)
+      return refuseAdmission(error, to: asserted, closes: !isTrustedProxy(connected), in: context)
     }
   }
 
@@ -136,8 +136,9 @@ public final class GateResponder: RequestResponder {
       return .respond(await verify(request, from: peer, closesRefused: closesRefused, in: context))
     case .token:
       guard let tokens else { return .respond(context.refuse(.notFound)) }
-      return .respond(await tokens.answer(request, from: peer, in: context))
-    case .route(let route): return await admit(request, from: peer, to: route, in: context)
+      return .respond(await tokens.answer(request, from: peer, closesRefused: closesRefused, in: context))
+    case .route(let route):
+      return await admit(request, from: peer, to: route, closesRefused: closesRefused, in: context)
     case .reserved, .nowhere: return .respond(context.refuse(.notFound))
     }
   }
@@ -238,7 +239,7 @@ public final class GateResponder: RequestResponder {
   }
 
   private func admit(
-    _ request: Request, from peer: Peer, to route: Route, in context: RequestContext
+    _ request: Request, from peer: Peer, to route: Route, closesRefused: Bool, in context: RequestContext
   ) async -> Disposition {
     let asserted = AssertedRequest(request, carriers: route.carriers)
     let claim = AdmissionClaim(asserted.assertion, certificate: peer.verifiedCertificate)
@@ -250,7 +251,7 @@ public final class GateResponder: RequestResponder {
         claim, asserted.request, from: peer, to: route, in: context)
       return try pass(asserted, from: peer, to: route, admission, identity, since: revocationEpoch, in: context)
     } catch {
-      return refuseAdmission(error, to: asserted, in: context)
+      return refuseAdmission(error, to: asserted, closes: closesRefused, in: context)
     }
   }
 
@@ -301,11 +302,12 @@ public final class GateResponder: RequestResponder {
   }
 
   private func refuseAdmission(
-    _ refusal: RequestRefusal, to asserted: AssertedRequest, in context: RequestContext
+    _ refusal: RequestRefusal, to asserted: AssertedRequest, closes: Bool, in context: RequestContext
   ) -> Disposition {
     metrics.refusedAdmission(refusal.code.rawValue)
     return .respond(
-      context.refuse(refusal, key: asserted.assertion.claimedKey, closes: refusal.report.followsVerification))
+      context.refuse(
+        refusal, key: asserted.assertion.claimedKey, closes: closes && refusal.report.followsVerification))
   }
 
   /// Counts a request against the upgrade limit of its address, except for a trusted proxy, which asks for many

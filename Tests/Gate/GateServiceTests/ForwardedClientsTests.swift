@@ -84,4 +84,26 @@ struct ForwardedClientsTests {
     #expect(direct.status == 401)
     #expect(try service.log.lines.last?["client"] == ServiceBench.peer.address.host)
   }
+
+  @Test(
+    "A failed proof closes a client's own connection, and never the one of the proxy that names the client",
+    arguments: ["/api", "/attest/verify", "/attest/token"])
+  func closing(_ path: String) async throws {
+    let bench = try GateBench()
+    let range = try #require(AddressRange(bytes: [10, 0, 0, 0], length: 8))
+    let service = try ServiceBench(bench, trustedProxies: [range], forwardedClients: clients)
+    let unknown = try bench.device()
+    func closes(_ peer: Peer) async throws -> Bool {
+      let nonce = try bench.nonce()
+      let fields = try unknown.fields(over: nonce, count: 1) + [("X-Forwarded-For", "192.0.2.1")]
+      let proof = try ProofMint(nonce: nonce.text, at: bench.clock.now).text
+      let isToken = path == "/attest/token"
+      let request: Request = isToken ? .token(fields, proof: proof) : .plain("GET", path, fields)
+      let answer = try await service.answer(to: request, from: peer)
+      #expect((400...403).contains(answer.status))
+      return answer.closes
+    }
+    #expect(try await closes(ServiceBench.peer))
+    #expect(try await !closes(Peer(address: .ipv4([10, 0, 0, 1], port: 5))))
+  }
 }

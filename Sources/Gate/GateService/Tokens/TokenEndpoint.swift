@@ -51,15 +51,20 @@ public struct TokenEndpoint: Sendable {
     self.clock = clock
   }
 
-  func answer(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
+  /// - Parameter closesRefused: Whether a connection on which a proof failed may be closed.
+  func answer(
+    _ request: Request, from peer: Peer, closesRefused: Bool, in context: RequestContext
+  ) async -> Response {
     guard request.method == "POST" else { return refuse(.methodNotAllowed(allowed: "POST"), in: context) }
     // Two verifications, a signature and a new public key take too long for an event loop.
     return await withTaskExecutorPreference(executor) {
-      await decide(request, from: peer, in: context)
+      await decide(request, from: peer, closesRefused: closesRefused, in: context)
     }
   }
 
-  private func decide(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
+  private func decide(
+    _ request: Request, from peer: Peer, closesRefused: Bool, in context: RequestContext
+  ) async -> Response {
     let claim = AdmissionClaim(AssertionClaim(request), certificate: nil)
     let isTrusted = trustedProxies.contains { $0.contains(peer.address) }
     var hasVerified = false
@@ -79,7 +84,7 @@ public struct TokenEndpoint: Sendable {
       // A client that can repeat a valid proof with an invalid assertion would cost one verification each time.
       let closes = error.report.followsVerification || hasVerified && error.code.definition.status < 500
       return refuse(
-        error, key: claim.assertion.claimedKey, closes: !isTrusted && closes,
+        error, key: claim.assertion.claimedKey, closes: closesRefused && closes,
         beginsWithProof: Self.beginsWithProof(request), in: context)
     }
   }
