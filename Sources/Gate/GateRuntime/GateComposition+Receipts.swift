@@ -33,8 +33,7 @@ extension GateComposition {
       places.append((policy.appID, policy.environments, endpoint))
     }
     guard !apps.isEmpty else { return nil }
-    let judge = AnswerJudge(
-      roots: try roots(in: settings.appAttest.trust.receiptRootFile, otherwise: AppleRoots.appleRootG3))
+    let judge = AnswerJudge(roots: try receiptRoots(of: settings))
     return ReceiptExchangeService(
       apps, storage: riskStorage(settings, memory), transport: try DataServiceClient(places), judge: judge,
       monitor: memory.receipts

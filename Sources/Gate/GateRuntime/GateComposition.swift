@@ -174,8 +174,10 @@ struct GateComposition: Sendable {
     let trust = settings.appAttest.trust
     let verifier = AttestationVerifier(
       apps: apps.environments,
-      attestationRoots: try Self.roots(in: trust.attestationRootFile, otherwise: AppleRoots.appAttestation),
-      receiptRoots: try Self.roots(in: trust.receiptRootFile, otherwise: AppleRoots.appleRootG3))
+      attestationRoots: try Self.roots(
+        in: trust.attestationRootFile, for: "app_attest.trust.attestation_root_file",
+        otherwise: AppleRoots.appAttestation),
+      receiptRoots: try Self.receiptRoots(of: settings))
     // Leaves one processor for admissions if there are several.
     let limiter = VerificationLimiter(width: memory.processors.count - 1)
     return Registrar(
@@ -240,16 +242,28 @@ struct GateComposition: Sendable {
     }
   }
 
-  static func roots(in file: String?, otherwise: Certificate) throws(Failure) -> [Certificate] {
+  /// The roots of receipts.
+  static func receiptRoots(of settings: GateSettings) throws(Failure) -> [Certificate] {
+    try roots(
+      in: settings.appAttest.trust.receiptRootFile, for: "app_attest.trust.receipt_root_file",
+      otherwise: AppleRoots.appleRootG3)
+  }
+
+  /// - Parameter key: The setting that names `file`, for the error.
+  private static func roots(
+    in file: String?, for key: String, otherwise: Certificate
+  ) throws(Failure) -> [Certificate] {
     guard let file else { return [otherwise] }
-    guard let bytes = try? FileContent.read(file),
-      let roots = try? Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self)), !roots.isEmpty
-    else {
-      throw Failure(
-        .configuration, "app_attest.trust: \(file) contains no certificate",
-        hint: "set it to a PEM file of certificates")
+    do throws(StartError) {
+      let bytes = try SettingFile.content(of: file, for: key)
+      do throws(CryptographyError) {
+        return try Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
+      } catch {
+        throw StartError(key, "\(file): \(error)", hint: "set it to a PEM file of certificates")
+      }
+    } catch {
+      throw Failure(error)
     }
-    return roots
   }
 }
 

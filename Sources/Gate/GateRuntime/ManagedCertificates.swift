@@ -187,18 +187,26 @@ extension GateSettings.TLS.ACME {
   func orderSettings() throws(Failure) -> CertificateOrderSettings {
     var external: ExternalAccountBinding?
     if let binding {
-      guard let bytes = try? FileContent.read(binding.keyFile), let key = BindingKeyFile.key(in: bytes) else {
-        throw Failure(
-          .configuration, "tls.acme.eab.key_file: \(binding.keyFile) contains no key in base64url",
-          hint: "write the key to it as the authority shows it")
+      do throws(StartError) {
+        external = ExternalAccountBinding(keyID: binding.keyID, key: try Self.bindingKey(in: binding.keyFile))
+      } catch {
+        throw Failure(error)
       }
-      external = ExternalAccountBinding(keyID: binding.keyID, key: key)
     }
     var order = CertificateOrderSettings(directory: directory, names: domains, email: email, binding: external)
     order.challenge = proof.kind
     order.profile = profile
     order.usesCommonName = usesCommonName
     return order
+  }
+
+  private static func bindingKey(in file: String) throws(StartError) -> String {
+    let setting = "tls.acme.eab.key_file"
+    guard let key = BindingKeyFile.key(in: try SettingFile.content(of: file, for: setting)) else {
+      throw StartError(
+        setting, "\(file) contains no key in base64url", hint: "write the key to it as the authority shows it")
+    }
+    return key
   }
 }
 

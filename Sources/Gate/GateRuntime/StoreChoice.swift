@@ -142,13 +142,11 @@ extension GateSettings.Store {
 
   /// Returns the first line of the file.
   private static func password(in file: String) throws(StartError) -> String {
-    guard let bytes = try? FileContent.read(file),
-      let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first,
-      !line.utf8.contains(0)
-    else {
+    let key = "store.password_file"
+    let text = String(decoding: try SettingFile.content(of: file, for: key), as: UTF8.self)
+    guard let line = text.split(whereSeparator: \.isNewline).first, !line.utf8.contains(0) else {
       throw StartError(
-        "store.password_file", "\(file) cannot be read, is empty, or contains U+0000",
-        hint: "write the password on the first line")
+        key, "\(file) is empty, or contains U+0000", hint: "write the password on the first line")
     }
     return String(line)
   }

@@ -56,7 +56,11 @@ final class TelemetryExporter: Sendable {
       .init(name: "Content-Type", value: encoding.mediaType),
       .init(name: "User-Agent", value: "sallyport/\(Version.text)"),
     ])
-    for field in try Self.fields(in: settings.headersFile) { fields.append(field.name, field.value) }
+    do throws(StartError) {
+      for field in try Self.fields(in: settings.headersFile) { fields.append(field.name, field.value) }
+    } catch {
+      throw Failure(error)
+    }
     self.fields = fields
     let results = registry.counters(
       "sallyport_telemetry_spans_total", "Spans by the result of their export.", labels: ["result"])
@@ -66,11 +70,11 @@ final class TelemetryExporter: Sendable {
     ) { [queue] in [Sample(Double(queue.dropped))] }
   }
 
-  private static func fields(in file: String?) throws(Failure) -> [(name: String, value: String)] {
+  private static func fields(in file: String?) throws(StartError) -> [(name: String, value: String)] {
     guard let file else { return [] }
-    guard let bytes = try? FileContent.read(file), let fields = HeaderLines.fields(in: bytes) else {
-      throw Failure(
-        .configuration, "telemetry.headers_file: \(file) has no header fields", hint: HeaderLines.hint)
+    let key = "telemetry.headers_file"
+    guard let fields = HeaderLines.fields(in: try SettingFile.content(of: file, for: key)) else {
+      throw StartError(key, "\(file) has no header fields", hint: HeaderLines.hint)
     }
     return fields
   }

@@ -1,5 +1,4 @@
 internal import AndroidKeyAttestation
-internal import ConfigurationEngine
 public import Cryptography
 internal import Settings
 
@@ -9,7 +8,7 @@ public enum AndroidFiles {
   ///
   /// - Parameter key: The setting that names the file, for the error.
   public static func bootKeys(in file: String, for key: String) throws(StartError) -> Set<[UInt8]> {
-    let content = try content(of: file, for: key)
+    let content = try SettingFile.content(of: file, for: key)
     do throws(AndroidBootKeysError) {
       return try AndroidBootKeys(content).keys
     } catch {
@@ -22,7 +21,7 @@ public enum AndroidFiles {
   /// The keys of simulated roots, at least one.
   public static func roots(in file: String) throws(StartError) -> [IssuerKey] {
     let key = "app_attest.trust.android_root_file"
-    let content = try content(of: file, for: key)
+    let content = try SettingFile.content(of: file, for: key)
     do throws(CryptographyError) {
       let roots = try Certificate.certificates(pem: String(decoding: content, as: UTF8.self))
       guard !roots.isEmpty else { throw CryptographyError.malformedCertificate("no certificate") }
@@ -31,14 +30,6 @@ public enum AndroidFiles {
       return keys
     } catch {
       throw StartError(key, "\(file): \(error)", hint: "set it to a PEM file of root certificates")
-    }
-  }
-
-  private static func content(of file: String, for key: String) throws(StartError) -> [UInt8] {
-    do throws(FileContentError) {
-      return try FileContent.read(file)
-    } catch {
-      throw StartError(key, "\(file): \(error.reason)", hint: "name a file that the gate's user can read")
     }
   }
 }

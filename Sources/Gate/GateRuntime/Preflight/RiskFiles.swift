@@ -1,4 +1,3 @@
-internal import ConfigurationEngine
 public import Cryptography
 
 /// Reads the files of the risk metric.
@@ -7,10 +6,7 @@ public enum RiskFiles {
   ///
   /// - Parameter key: The setting that names the file, for the error.
   public static func key(in file: String, for key: String) throws(StartError) -> P256PrivateKey {
-    let content: [UInt8]
-    do throws(FileContentError) { content = try FileContent.read(file) } catch {
-      throw StartError(key, "\(file): \(error.reason)", hint: "name a file that the gate's user can read")
-    }
+    let content = try SettingFile.content(of: file, for: key)
     do throws(CryptographyError) {
       return try P256PrivateKey(pkcs8PEM: String(decoding: content, as: UTF8.self))
     } catch {
