@@ -27,15 +27,22 @@ public actor ACMEClient {
   }
 
   /// The server's directory. It is read once.
+  ///
+  /// - Throws: `.noDirectory` if something else answers.
   public func services() async throws(ACMEError) -> Directory {
     if let directory { return directory }
-    let answer = try await send("GET", directoryURL)
-    guard answer.status == 200 else {
-      throw .malformed(url: directoryURL, reason: "status \(answer.status) instead of a directory")
+    do throws(ACMEError) {
+      let answer = try await send("GET", directoryURL)
+      guard answer.status == 200 else {
+        throw .noDirectory(url: directoryURL, reason: "status \(answer.status)")
+      }
+      let fresh: Directory = try Self.decoded(answer, of: directoryURL)
+      directory = fresh
+      return fresh
+    } catch {
+      guard case .malformed(let url, let reason) = error else { throw error }
+      throw .noDirectory(url: url, reason: reason)
     }
-    let fresh: Directory = try Self.decoded(answer, of: directoryURL)
-    directory = fresh
-    return fresh
   }
 
   /// Forgets the directory, so that the next request reads it again.

@@ -6,7 +6,9 @@ public enum ACMEError: Error, Sendable, Hashable {
   case unreachable(server: String, reason: String)
   /// The certificate of the server is not trusted.
   case untrusted(server: String, reason: String)
-  /// An answer does not follow RFC 8555.
+  /// The configured URL is not that of a directory.
+  case noDirectory(url: String, reason: String)
+  /// Another answer does not follow RFC 8555.
   case malformed(url: String, reason: String)
   /// The server refused a request.
   case refused(step: Step, Problem)
@@ -32,9 +34,12 @@ public enum ACMEError: Error, Sendable, Hashable {
   case storage(reason: String)
 
   /// The part of an order that failed.
-  public enum Step: String, Sendable, Hashable {
+  public enum Step: String, Sendable, Hashable, CaseIterable {
     case account, order, authorization, challenge, finalization, certificate
     case renewalInformation = "renewal information"
+
+    /// Whether the server decides by the account alone.
+    fileprivate var isOfAccount: Bool { self == .account || self == .order }
   }
 
   /// One word for a metric's label: one of `codes`.
@@ -42,7 +47,7 @@ public enum ACMEError: Error, Sendable, Hashable {
     switch self {
     case .unreachable: OwnCode.unreachable.rawValue
     case .untrusted: OwnCode.untrusted.rawValue
-    case .malformed: "malformed"
+    case .noDirectory, .malformed: "malformed"
     case .refused(_, let problem): problem.code
     case .rateLimited: "rateLimited"
     case .notValidated(_, _, let problem): problem.code
@@ -74,6 +79,8 @@ extension ACMEError: CustomStringConvertible {
       "\(ServerText.bounded(server)) cannot be reached: \(ServerText.bounded(reason))"
     case .untrusted(let server, let reason):
       "\(ServerText.bounded(server)) is not trusted: \(ServerText.bounded(reason))"
+    case .noDirectory(let url, let reason):
+      "\(ServerText.bounded(url)) is not the directory of an ACME server: \(ServerText.bounded(reason))"
     case .malformed(let url, let reason):
       "\(ServerText.bounded(url)) is not an answer of an ACME server: \(ServerText.bounded(reason))"
     case .refused(let step, let problem): "the ACME server refused the \(step.rawValue): \(problem)"
@@ -104,9 +111,13 @@ extension ACMEError: CustomStringConvertible {
     case .unreachable: "check tls.acme.directory, the name servers and the firewall of this machine"
     case .untrusted:
       "for a private ACME server set tls.acme.ca_file to its CA (PEM); otherwise check this machine's clock"
-    case .malformed: "check tls.acme.directory: it is the URL of the server's directory"
-    case .refused(_, let problem) where problem.code == "unauthorized":
-      "the server does not accept the account: ask its operator, or remove account.json to register again"
+    case .noDirectory: "check tls.acme.directory: it is the URL of the server's directory"
+    case .malformed:
+      "report this to the operator of the ACME server, or find out what answers at this URL in its place; the gate "
+        + "tries again"
+    case .refused(let step, let problem) where step.isOfAccount && problem.code == "unauthorized":
+      "the server does not accept the account: ask its operator; or, to register again, remove account.json, with "
+        + "PostgreSQL the row acme/…/account.json of shared_documents"
     case .refused(_, let problem): Self.hint(for: problem.code)
     case .rateLimited: "nothing to do: the gate waits; more names in one certificate need fewer orders"
     case .notValidated(_, let kind, let problem): kind.hint(for: problem.code) ?? Self.hint(for: problem.code)

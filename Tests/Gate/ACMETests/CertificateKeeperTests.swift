@@ -132,8 +132,10 @@ struct CertificateKeeperTests {
         #expect(bench.failures.last?.hint.contains("tls.acme.ca_file") == true)
         _ = try await bench.keeper(pebble.directory + "ectory").step()
         #expect(bench.failures.last?.code == "malformed")
+        #expect(bench.failures.last?.hint.contains("tls.acme.directory") == true)
         _ = try await bench.keeper(pebble.directory.replacingOccurrences(of: "/dir", with: "/nonce-plz")).step()
         #expect(bench.failures.last?.code == "malformed")
+        #expect(bench.failures.last?.hint.contains("tls.acme.directory") == true)
         #expect(bench.failures.count == 4)
       }
     }

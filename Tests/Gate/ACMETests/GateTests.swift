@@ -160,7 +160,7 @@ struct GateTests {
     try await withPebble(lifetime: 3600) { pebble, plan, _, path in
       for (old, new, text) in [
         ("", "", "tls.acme.directory: \(pebble.directory) answers; its terms of service: data:text/plain"),
-        ("/dir\"", "/directory\"", "not an answer of an ACME server"),
+        ("/dir\"", "/directory\"", "is not the directory of an ACME server"),
         (", ca_file: \"\(pebble.authorityFile)\"", "", "set tls.acme.ca_file to its CA"),
       ] {
         var plan = plan

@@ -141,7 +141,8 @@ struct ProtocolTests {
     let problem = Problem(type: long, detail: "\u{1B}" + long)
     let errors: [ACMEError] = [
       .unreachable(server: long, reason: long), .untrusted(server: long, reason: long),
-      .malformed(url: long, reason: long), .refused(step: .order, problem), .rateLimited(problem, until: nil),
+      .malformed(url: long, reason: long), .noDirectory(url: long, reason: long), .refused(step: .order, problem),
+      .rateLimited(problem, until: nil),
       .notValidated(name: long, by: .http, problem), .noChallenge(name: long, .tlsALPN, offered: [long]),
       .unusable(reason: long), .storage(reason: long),
     ]
@@ -171,7 +172,8 @@ struct ProtocolTests {
     "Every error says what to do",
     arguments: [
       ACMEError.unreachable(server: "s", reason: "r"), .untrusted(server: "s", reason: "r"),
-      .malformed(url: "u", reason: "r"), .refused(step: .order, Problem()), .rateLimited(Problem(), until: nil),
+      .malformed(url: "u", reason: "r"), .noDirectory(url: "u", reason: "r"),
+      .refused(step: .order, Problem()), .rateLimited(Problem(), until: nil),
       .notValidated(name: "n", by: .http, Problem(type: "urn:ietf:params:acme:error:caa")),
       .noChallenge(name: "n", .tlsALPN, offered: ["n"]),
       .record(name: "r", reason: "s"), .unknownProfile(name: "p", offered: []),
@@ -182,6 +184,18 @@ struct ProtocolTests {
     #expect(!error.hint.isEmpty && !"\(error)".isEmpty && !error.code.isEmpty)
     #expect(!"\(error)".contains("\n") && !error.hint.contains("\n"))
     #expect(ACMEError.codes.contains(error.code))
+  }
+
+  @Test("A hint names the directory and the account only where they can be at fault")
+  func causes() {
+    #expect(ACMEError.noDirectory(url: "u", reason: "r").hint.contains("tls.acme.directory"))
+    #expect(!ACMEError.malformed(url: "u", reason: "r").hint.contains("tls.acme.directory"))
+    let problem = Problem(type: "urn:ietf:params:acme:error:unauthorized")
+    for step in ACMEError.Step.allCases {
+      let hint = ACMEError.refused(step: step, problem).hint
+      let isOfAccount = step == .account || step == .order
+      #expect(hint.contains("account.json") == isOfAccount && hint.contains("shared_documents") == isOfAccount)
+    }
   }
 
   @Test("The scope of a certificate depends on the server and the set of names alone")
