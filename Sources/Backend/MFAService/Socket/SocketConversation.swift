@@ -95,8 +95,8 @@ final class SocketConversation: Sendable {
     try send(RPCAnswer.failure(error, id: id, requestID: caller.requestID))
   }
 
-  /// Runs one request and answers it.
-  func answer(_ text: [UInt8]) async throws {
+  /// Runs one request in the session that was attached when it arrived, and answers it.
+  func answer(_ text: [UInt8], in session: SessionProof?) async throws {
     let request: RPCRequest
     do throws(RPCError) {
       request = try RPCRequest(text)
@@ -107,7 +107,7 @@ final class SocketConversation: Sendable {
     }
     let outcome: Result<[UInt8], RPCError>
     do throws(RPCError) {
-      outcome = .success(try await perform(request, text))
+      outcome = .success(try await perform(request, text, in: session))
     } catch {
       outcome = .failure(error)
     }
@@ -118,7 +118,9 @@ final class SocketConversation: Sendable {
     }
   }
 
-  private func perform(_ request: RPCRequest, _ text: [UInt8]) async throws(RPCError) -> [UInt8] {
+  private func perform(
+    _ request: RPCRequest, _ text: [UInt8], in session: SessionProof?
+  ) async throws(RPCError) -> [UInt8] {
     let input: OperationInput = request.hasParameters ? .parameters(of: text) : .document(Array("{}".utf8))
     let service = live.current
     if let operation = service.registry.operation(named: request.method) {

@@ -127,8 +127,10 @@ struct SocketSession {
               try conversation.refuseAsBusy(text)
               continue
             }
+            // That of its arrival: the request after it may attach another one before this one runs.
+            let session = conversation.session
             requests.addTask {
-              try? await conversation.answer(text)
+              try? await conversation.answer(text, in: session)
               conversation.end()
             }
           case .ping:
