@@ -83,7 +83,7 @@ public struct ConsoleFiles: Sendable {
   /// Tries the files, for a check that may run as another user than the console.
   public var findings: [Finding] {
     let unreadable = console.files.compactMap { key, path -> Finding? in
-      do throws(FileContentError) { _ = try FileContent.read(path) } catch {
+      do throws(FileContentError) { _ = try FileContent.read(path, limit: Self.limit) } catch {
         return error == .isForbidden
           ? Finding(
             .warning, key, "\(path) cannot be read by this user",
@@ -103,8 +103,11 @@ public struct ConsoleFiles: Sendable {
     }
   }
 
+  /// The maximum size of a file: that of a list of revoked certificates.
+  private static let limit = RevocationList.maximumSize
+
   /// The SHA-256 of each file, so that a change is noticed; `nil` for one that cannot be read.
   public var digests: [[UInt8]?] {
-    console.files.map { file in (try? FileContent.read(file.path)).map { SHA256.hash($0) } }
+    console.files.map { file in (try? FileContent.read(file.path, limit: Self.limit)).map { SHA256.hash($0) } }
   }
 }

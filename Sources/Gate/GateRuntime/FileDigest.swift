@@ -5,8 +5,11 @@ internal import Settings
 /// Detects changed files without keeping their contents.
 enum FileDigest {
   /// The SHA-256 of the file; `nil` if it cannot be read.
-  static func of(_ path: String) -> [UInt8]? {
-    (try? FileContent.read(path)).map { SHA256.hash($0) }
+  static func of(_ path: String) -> [UInt8]? { of(path, limit: FileContent.limit) }
+
+  /// - Parameter limit: The maximum size that the loader of the file accepts: a larger one would never change here.
+  static func of(_ path: String, limit: Int) -> [UInt8]? {
+    (try? FileContent.read(path, limit: limit)).map { SHA256.hash($0) }
   }
 }
 

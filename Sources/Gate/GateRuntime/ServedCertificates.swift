@@ -65,15 +65,16 @@ struct CertificateFiles: Sendable, Hashable {
   /// Stands for files that could not be read in time. Differs from every snapshot that was read.
   static let unreadable = CertificateFiles()
 
-  /// Reads the certificates, keys and client CA of `settings`, some kilobytes. Contents are compared because
+  /// Reads the certificates, keys and client CA of `settings`, some kilobytes, lists of revoked certificates
+  /// some megabytes. Contents are compared because
   /// modification times are unreliable when a whole folder is replaced.
   init(of settings: GateSettings) {
     for (index, files) in settings.tls.files.enumerated() {
       digests[Self.serverName(index)] = [FileDigest.of(files.certificateFile), FileDigest.of(files.keyFile)]
     }
     if let mtls = settings.debugMTLS {
-      let files = [mtls.clientCAFile, mtls.revocationListFile].compactMap(\.self)
-      digests[Self.authorityName] = files.map(FileDigest.of)
+      let lists = mtls.revocationListFile.map { [FileDigest.of($0, limit: RevocationList.maximumSize)] } ?? []
+      digests[Self.authorityName] = [FileDigest.of(mtls.clientCAFile)] + lists
     }
   }
 

@@ -1,5 +1,6 @@
 public import ByteCoding
 internal import COpenSSL
+internal import Glibc
 
 /// A list of revoked certificates, as an authority signs it (RFC 5280 section 5).
 public struct RevocationList: Sendable {
@@ -27,11 +28,18 @@ public struct RevocationList: Sendable {
     return thisUpdate..<end
   }
 
+  /// The maximum size of a file of lists in bytes: some two million revoked certificates.
+  public static let maximumSize = 64 << 20
+
   /// Reads a file of lists, PEM, in any order.
   ///
-  /// - Throws: `ServerTLS.SetupError` if the file cannot be read or holds none.
+  /// - Throws: `ServerTLS.SetupError` if the file cannot be read, is larger than `maximumSize`, or holds none.
   public static func read(_ file: String) throws(ServerTLS.SetupError) -> [RevocationList] {
     try ReadableFile.require(file)
+    var status = stat()
+    guard stat(file, &status) == 0, status.st_size <= maximumSize else {
+      throw ServerTLS.SetupError(file: file, reason: "is larger than 64 MiB")
+    }
     ERR_clear_error()
     guard let store = X509_STORE_new() else {
       throw ServerTLS.SetupError(file: file, reason: OpenSSLError("cannot be read").description)
