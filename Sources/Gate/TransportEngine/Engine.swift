@@ -11,8 +11,9 @@ public struct EngineLimits: Sendable, Hashable {
   public var headTimeout: Duration = .seconds(10)
   /// The time from the end of the head to the end of the body.
   public var bodyTimeout: Duration = .seconds(10)
-  /// How long a connection may stay open without a request.
-  public var keepAliveTimeout: Duration = .seconds(60)
+  /// How long a connection may stay open without a request. Balancers give an idle connection up after 60 seconds by
+  /// default; the side that sends the requests must be the first, or a request crosses the end.
+  public var keepAliveTimeout: Duration = .seconds(75)
   /// How long the responder may take to decide.
   public var decisionTimeout: Duration = .seconds(30)
   /// How long a peer may take to answer a Close frame or to close its socket.
