@@ -273,17 +273,20 @@ public final class GateMetrics: Sendable {
   func upstreamAnswered(on route: String) { attempted(.connected, on: route, metrics(of: route)) }
   /// Counts an opening handshake that the upstream answered with a status other than 101.
   func upstreamAnswered(_ refusal: UpstreamError, on route: String) {
-    attempted(UpstreamResult(refusal), detail: refusal.detail, on: route, metrics(of: route))
+    guard let result = UpstreamResult(refusal) else { return }
+    attempted(result, detail: refusal.detail, on: route, metrics(of: route))
   }
   /// Counts an attempt without an answer that can be passed on.
   func upstreamFailed(_ fault: UpstreamError, on route: String) {
+    guard let result = UpstreamResult(fault) else { return }
     let metrics = metrics(of: route)
     metrics.failures.add()
-    attempted(UpstreamResult(fault), detail: fault.detail, on: route, metrics)
+    attempted(result, detail: fault.detail, on: route, metrics)
   }
   /// Counts an attempt after which another server of the route is tried.
   func passedOver(_ fault: UpstreamError, on route: String) {
-    metrics(of: route).attempts[UpstreamResult(fault).index].add()
+    guard let result = UpstreamResult(fault) else { return }
+    metrics(of: route).attempts[result.index].add()
   }
   private func attempted(
     _ result: UpstreamResult, detail: String? = nil, on route: String, _ metrics: RouteMetrics

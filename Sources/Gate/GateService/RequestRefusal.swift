@@ -40,7 +40,8 @@ extension RequestRefusal {
     case .methodNotAllowed(let allowed): RefusalReport(.methodNotAllowed, "method", text: "Use \(allowed) here")
     case .upgradeRequired: RefusalReport(.upgradeRequired, "upgrade")
     case .malformedRequest(let fault): fault.report
-    case .upstreamUnavailable(let fault): RefusalReport(.upstreamUnavailable, fault.step, detail: fault.detail)
+    case .upstreamUnavailable(let fault):
+      RefusalReport(fault.isOfTheGate ? .overloaded : .upstreamUnavailable, fault.step, detail: fault.detail)
     case .rateLimited(let limit, let wait):
       RefusalReport(
         .rateLimited, "rate_\(limit.rawValue)",
@@ -130,10 +131,14 @@ extension RequestError {
 }
 
 extension UpstreamError {
+  /// Whether the upstream has nothing to do with it.
+  var isOfTheGate: Bool { if case .exhausted = self { true } else { false } }
+
   /// The point of failure, as a stable word for the log.
   var step: String {
     switch self {
     case .unreachable: "upstream_connect"
+    case .exhausted: "descriptors"
     case .timedOut: "upstream_time"
     case .misbehaved: "upstream_protocol"
     case .refused: "upstream_refused"
@@ -143,7 +148,7 @@ extension UpstreamError {
   /// The reason of the failure, for the log.
   var detail: String? {
     switch self {
-    case .unreachable(let reason), .misbehaved(let reason): reason
+    case .unreachable(let reason), .misbehaved(let reason), .exhausted(let reason): reason
     case .timedOut: nil
     case .refused(let response): "status \(response.status)"
     }

@@ -138,6 +138,9 @@ public struct SessionLimits: Sendable, Hashable {
 public enum UpstreamError: Sendable, Hashable {
   /// Name resolution, connection or TLS failed. The text is for the log.
   case unreachable(String)
+  /// The gate itself lacks descriptors or memory for the connection: no upstream is to blame, and none is asked. The text is
+  /// for the log.
+  case exhausted(String)
   /// No answer arrived within `SessionLimits.connectTimeout`.
   case timedOut
   /// The answer violates HTTP, or a 101 lacks the correct `Sec-WebSocket-Accept` (RFC 6455 section 4.1).

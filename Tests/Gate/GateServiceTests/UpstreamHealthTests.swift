@@ -52,7 +52,7 @@ struct UpstreamHealthTests {
 
   @Test("A refusal by the upstream is no failure and no success; a status of 500 or above is a failure")
   func refusals() {
-    func result(_ status: Int) -> UpstreamResult { UpstreamResult(.refused(Response(status: status))) }
+    func result(_ status: Int) -> UpstreamResult? { UpstreamResult(.refused(Response(status: status))) }
     #expect([200, 401, 404, 499].map(result) == Array(repeating: .refused, count: 4))
     #expect([500, 502, 503, 599].map(result) == Array(repeating: .serverError, count: 4))
     health.note(.refused, on: "/")

@@ -5,6 +5,7 @@ import Foundation
 import GateFixtures
 import GateService
 import Logging
+import Observability
 import SimulatedDevice
 import Testing
 import Transport
@@ -313,6 +314,16 @@ struct UpstreamTests {
     let line = try #require(try service.log.lines.last)
     #expect(line["code"] == "upstream_unavailable" && line["step"] == step && line["detail"] == detail)
     #expect(line["route"] == "/" && line["upstream"] != nil && line["method"] != nil && line["app"] != nil)
+  }
+
+  @Test("If the gate has no descriptor left, it is overloaded, and its upstream is not to blame")
+  func exhausted() async throws {
+    let response = try await order().response(to: .exhausted("socket: Too many open files"))
+    #expect(response.status == 503 && response.headers.first("X-Attest-Error") == "overloaded")
+    let line = try #require(try service.log.lines.last)
+    #expect(line["step"] == "descriptors" && line["detail"] == "socket: Too many open files")
+    let metrics = String(decoding: await service.metrics.registry.exposition(), as: UTF8.self)
+    #expect(!metrics.contains("sallyport_upstream_failing{route=\"/\"} 1"), "\(metrics)")
   }
 
   @Test("The refusal of an upstream is passed on without fields of the gate")

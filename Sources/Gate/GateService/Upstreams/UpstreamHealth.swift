@@ -129,8 +129,10 @@ enum UpstreamResult: String, Sendable, Hashable, CaseIterable {
     }
   }
 
-  init(_ fault: UpstreamError) {
+  /// `nil` for a fault of the gate.
+  init?(_ fault: UpstreamError) {
     switch fault {
+    case .exhausted: return nil
     case .unreachable: self = .unreachable
     case .timedOut: self = .timedOut
     case .misbehaved: self = .misbehaved

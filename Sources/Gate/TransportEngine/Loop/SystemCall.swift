@@ -10,6 +10,9 @@ struct SystemCallError: Error, CustomStringConvertible {
     self.number = number
   }
 
+  /// Whether this process, or the machine, has no descriptor or memory left: no fault of the other side.
+  var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(number) }
+
   /// For example `bind: Address already in use`.
   var description: String { "\(call): \(Self.text(of: number))" }
 

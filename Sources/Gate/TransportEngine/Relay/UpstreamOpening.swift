@@ -75,6 +75,11 @@ extension EventLoop {
           leave(session, address)
         }
       } catch {
+        guard !error.isShortage else {
+          upstream.pointee.socket.close()
+          upstreamFailed(session, .exhausted("\(error)"))
+          return
+        }
         http.request.attempt.lastError = "\(address): \(error)"
         leave(session, address)
         // The queue of a Unix socket is full (unix(7)): its server lives, and does not keep up with many clients at once.
@@ -136,6 +141,7 @@ extension EventLoop {
     guard [.connection, .upstreamHandshake].contains(session.pointee.phase), let http = session.pointee.http else {
       return false
     }
+    if case .exhausted = fault { return false }
     // A request that has been sent, on a kept connection, may have had its effect.
     let mayTryAnother =
       now < http.request.attempt.deadline && http.request.forward.map { !$0.isSent || $0.isSafe } != false
