@@ -101,33 +101,31 @@ public actor DeviceEnrolment {
   /// Enrols the device with `username`: with a key, or by codes to the number.
   ///
   /// - Throws: `.network` if the server refuses, which deletes the key, or if the outcome is not known, which `recover`
-  ///   finds out.
+  ///   finds out; also if an earlier change cannot be finished. Then this one is not begun.
   public func enroll(as username: String, phoneNumber: String?, key: KeyPair?) async throws(EnrolmentError) {
-    try await change(
-      to: .enroll(username: username, phoneNumber: phoneNumber, key: key.map(KeyReference.init)))
+    try await change { _ in .enroll(username: username, phoneNumber: phoneNumber, key: key.map(KeyReference.init)) }
   }
 
   /// Gives the server `key` in place of the present one, and deletes that one. Needs a session with a recent proof.
   ///
   /// - Throws: as `enroll`. After a refusal the present key is still the one that signs in.
   public func replaceKey(with key: KeyPair) async throws(EnrolmentError) {
-    try await change(to: .replaceKey(KeyReference(key)))
+    try await change { _ in .replaceKey(KeyReference(key)) }
   }
 
   /// Lets the device sign in by codes, and deletes its key. Needs no session; the device's session ends.
-  public func removeKey() async throws(EnrolmentError) { try await change(to: .removeKey) }
+  public func removeKey() async throws(EnrolmentError) { try await change { _ in .removeKey } }
 
   /// Replaces the number that receives codes. Needs a session with a recent proof.
   public func change(phoneNumber: String) async throws(EnrolmentError) {
-    try await change(to: .changePhoneNumber(phoneNumber))
+    try await change { _ in .changePhoneNumber(phoneNumber) }
   }
 
   /// Removes the device from its account and deletes its keys. Needs a session with a recent proof.
   ///
   /// If the outcome is not known, the keys are deleted all the same, and `recover` repeats the call.
   public func unenroll() async throws(EnrolmentError) {
-    let username = try load().username ?? ""
-    try await change(to: .unenroll(username: username))
+    try await change { .unenroll(username: $0.username ?? "") }
   }
 
   /// Takes the key of a `replaceKey` for the key of the device, because the server has accepted its signature.
@@ -139,12 +137,26 @@ public actor DeviceEnrolment {
     }
   }
 
-  private func change(to change: PendingChange) async throws(EnrolmentError) {
+  /// Begins the change that `change` makes of the record, and carries it out.
+  ///
+  /// An earlier change without an outcome is finished before: its key may be the one that the server has, and a refusal
+  /// of the new change deletes all keys that the record does not name.
+  private func change(to change: (MFARecord) -> PendingChange) async throws(EnrolmentError) {
     try await alone { () async throws(EnrolmentError) in
       var record = try load()
-      record.pendingChange = change
+      var isFirstAttempt = true
+      if let earlier = record.pendingChange {
+        switch (earlier, change(record)) {
+        // A device that enrols again does not wait for the server to hear that it was removed.
+        case (.unenroll, .enroll): break
+        // The same removal, which an earlier attempt may have carried out.
+        case (.unenroll, .unenroll): isFirstAttempt = false
+        default: try await finish(&record, isFirstAttempt: false)
+        }
+      }
+      record.pendingChange = change(record)
       try save(record)
-      try await finish(&record, isFirstAttempt: true)
+      try await finish(&record, isFirstAttempt: isFirstAttempt)
     }
   }
 

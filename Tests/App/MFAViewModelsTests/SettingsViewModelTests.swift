@@ -281,6 +281,68 @@ struct SettingsViewModelTests {
     #expect(sent.count == 3 && Set(sent.map(\.publicKey)).count == 1)
   }
 
+  @Test("A removal that is refused while the answer to a change is missing deletes neither key, and can be repeated")
+  func removalAfterLostAnswer() async throws {
+    let model = try await enrolled()
+    let lost = NetworkError.gate(.transport(.lost("reset")))
+    backend.fail(lost, lost)
+    phone.plan(.approve)
+    await model.choose(.usePasscode)
+    let both: Set<KeyTag> = [.biometric(of: Self.bundleID), .passcode(of: Self.bundleID)]
+    #expect(try await tags == both)
+    // For the attempt before the removal, and for the one of the screen after it.
+    let refusal = refusal("insufficient_user_authentication")
+    backend.fail(refusal, refusal)
+    await model.choose(.unenroll)
+    #expect(await model.state.needsSignIn)
+    #expect(try await tags == both)
+    #expect(calls(of: "mfa.unenroll").isEmpty)
+    let pending = try #require(storage.load().pendingChange)
+    guard case .replaceKey = pending else {
+      Issue.record("pending: \(pending)")
+      return
+    }
+    await model.choose(.unenroll)
+    #expect(await model.state.method == nil)
+    #expect(try await tags.isEmpty)
+    #expect(calls(of: "mfa.unenroll").count == 1)
+  }
+
+  @Test("An enrolment by SMS waits for the outcome of an enrolment with a key, whose answer was lost")
+  func codesAfterLostEnrolment() async throws {
+    phone.configure { $0.permission = .allowed }
+    let enrolment = services().enrolment
+    phone.plan(.approve)
+    let pair = try await enrolment.makeKey(.userPresence)
+    let lost = NetworkError.gate(.transport(.lost("reset")))
+    backend.fail(lost, lost)
+    for key in [pair, nil] {
+      await #expect(throws: EnrolmentError.network(lost)) {
+        try await enrolment.enroll(as: "ada", phoneNumber: "+1234567890", key: key)
+      }
+      #expect(try await tags == [pair.tag])
+    }
+    try await enrolment.enroll(as: "ada", phoneNumber: "+1234567890", key: nil)
+    let sent = try calls(of: "mfa.enroll").map { try $0.decoded(as: EnrollRequest.self).publicKey != nil }
+    #expect(sent == [true, true, true, false])
+    #expect(storage.load().method == .smsOTP)
+    #expect(try await tags.isEmpty)
+  }
+
+  @Test("A removal takes the name of the account from an enrolment whose answer was lost")
+  func removalAfterLostEnrolment() async throws {
+    let enrolment = services().enrolment
+    let lost = NetworkError.gate(.transport(.lost("reset")))
+    backend.fail(lost)
+    await #expect(throws: EnrolmentError.network(lost)) {
+      try await enrolment.enroll(as: "ada", phoneNumber: "+1234567890", key: nil)
+    }
+    try await enrolment.unenroll()
+    let removals = try calls(of: "mfa.unenroll").map { try $0.decoded(as: DeviceRequest.self).username }
+    #expect(removals == ["ada"])
+    #expect(!storage.load().isEnrolled && storage.load().pendingChange == nil)
+  }
+
   @Test("A device that the server has removed forgets its enrolment and its key")
   func removedElsewhere() async throws {
     let model = try await enrolled()
