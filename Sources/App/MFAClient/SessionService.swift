@@ -5,7 +5,8 @@ public import MFAWire
 /// Performs operations in the session of the signed-in user.
 ///
 /// An access token that has expired is replaced by the refresh token, once for all calls that wait, and the operation is
-/// repeated: the server had refused it. Calls from several tasks are safe.
+/// repeated: the server had refused it. Calls from several tasks are safe. A session that begins or ends while a token is
+/// replaced stays as it is, and an operation is never repeated in the session of another user.
 public actor SessionService {
   private let backend: any MFABackend
   private let storage: any SecretStorage<MFASession>
@@ -45,7 +46,7 @@ public actor SessionService {
     }
   }
 
-  /// Returns the session that replaces `expired`, or `nil` if it is over.
+  /// Returns the session that replaces `expired`; `nil` if the user is signed out, or another user is signed in.
   private func renew(_ expired: MFASession) async throws(NetworkError) -> MFASession? {
     guard await mutex.enter() else { throw .gate(.cancelled) }
     let result: Result<MFASession?, NetworkError>
@@ -60,21 +61,27 @@ public actor SessionService {
 
   private func renewed(_ expired: MFASession) async throws(NetworkError) -> MFASession? {
     // Another call may have renewed it in the meantime, or the user signed in again.
-    guard let current = session else { return nil }
+    guard let current = presentSession(of: expired.username) else { return nil }
     if current.accessToken != expired.accessToken { return current }
+    let renewed: MFASession?
     do throws(NetworkError) {
       let answer = try await backend.call(
         MFAOperations.refreshToken, RefreshRequest(refreshToken: current.refreshToken), token: nil)
-      let renewed = MFASession(answer, of: current.username)
-      // A session that cannot be saved lasts until the process exits.
-      try? begin(renewed)
-      return renewed
+      renewed = MFASession(answer, of: current.username)
     } catch {
       guard case .refused(let refusal) = error, refusal.endsSession else { throw error }
-      try? begin(nil)
-      return nil
+      renewed = nil
     }
+    // A session may have begun or ended during the call. The second factor gives a session another access token and
+    // keeps its refresh token, which the renewal has spent.
+    guard session?.refreshToken == current.refreshToken else { return presentSession(of: current.username) }
+    // A session that cannot be saved lasts until the process exits.
+    try? begin(renewed)
+    return renewed
   }
+
+  /// The session now, if it is one of `username`.
+  private func presentSession(of username: String) -> MFASession? { session?.username == username ? session : nil }
 }
 
 extension NetworkError {
