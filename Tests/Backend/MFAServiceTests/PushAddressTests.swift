@@ -221,6 +221,23 @@ struct PushAddressTests {
     }
   }
 
+  @Test("an address stays if the session that ends began after its registration, and the session before goes on")
+  func otherSession() async throws {
+    try await TestBackend.with(policy: Self.policy) { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      _ = try await register(backend, phone, token)
+      backend.clock.advance(by: .seconds(1))
+      // A sign-in that confirms a new number, for example.
+      let passing = try await backend.signIn(phone)["token"]?.text
+      #expect(try await backend.post("/auth/token/revoke", [:], as: phone.app, token: passing).status == 200)
+      #expect(try await addresses(backend) == [phone.deviceID: Self.token])
+      // The session that may have registered it.
+      #expect(try await backend.post("/auth/token/revoke", [:], as: phone.app, token: token).status == 200)
+      #expect(try await addresses(backend).isEmpty)
+    }
+  }
+
   @Test("an address that the service does not know is removed, unless it was registered again since")
   func forgotten() async throws {
     try await TestBackend.with(policy: Self.policy) { backend in

@@ -168,13 +168,26 @@ extension UnitOfWork {
     try notify(userID, of: .sessionRevoked, concerning: device?.text)
   }
 
-  /// Ends `session`, with a notice. Its device has signed out, so it gets no push notifications; an app that has another
-  /// session there registers again.
+  /// Ends `session`, with a notice. Its device has signed out, so it gets no push notifications, unless the push address
+  /// is that of another session.
   fileprivate func revoke(_ session: inout LoginSession) throws {
-    if let device = session.deviceID { _ = try records.removePushAddress(of: device) }
+    if let device = session.deviceID, try !isOfAnotherSession(addressOf: device, than: session) {
+      _ = try records.removePushAddress(of: device)
+    }
     session.revokedAt = now
     try records.update(session)
     try notify(session.userID, of: .sessionRevoked, concerning: session.id.text)
+  }
+
+  /// Whether the push address of `device` was registered before `session` began, by a session that is still live: the
+  /// app has confirmed its new number, for example, and goes on in its session.
+  private func isOfAnotherSession(addressOf device: DeviceID, than session: LoginSession) throws -> Bool {
+    guard let address = try records.pushAddress(of: device), address.registeredAt < session.createdAt else {
+      return false
+    }
+    return try records.sessions(of: session.userID).contains {
+      $0.deviceID == device && $0.isLive(at: now) && $0.scope == .full && $0.createdAt <= address.registeredAt
+    }
   }
 
   /// Gives `session` its next refresh token. The user's grace period may have ended since the sign-in.
