@@ -192,6 +192,59 @@ struct PushTests {
     }
   }
 
+  /// Two devices of an account without a second factor, of which `approving` has approved the session of `waiting`.
+  private func pairWithoutFactor(_ backend: TestBackend) async throws -> Pair {
+    let approving = TestPhone()
+    let approvingToken = try await backend.token(approving)
+    let waiting = TestPhone()
+    _ = try await backend.link(waiting, to: approving, token: approvingToken)
+    let waitingToken = try await backend.signIn(waiting)["token"]?.text ?? ""
+    let pair = Pair(
+      waiting: waiting, waitingToken: waitingToken, approving: approving, approvingToken: approvingToken)
+    let push = try await start(backend, pair)
+    let entry = try await pending(backend, pair)?[0]
+    let body = try answer(entry, by: approving, number: push["number"]?.int ?? 0)
+    let answered = try await backend.post("/auth/push/answer", body, as: approving.app, token: approvingToken)
+    #expect(answered["state"] == "approved")
+    return pair
+  }
+
+  @Test(
+    "A-222 a session that was approved before the first second factor waits for the factor", arguments: [true, false])
+  func approvedBefore(bySession: Bool) async throws {
+    try await TestBackend.with { backend in
+      let pair = try await pairWithoutFactor(backend)
+      let (phone, token) = (pair.approving, pair.approvingToken)
+      if bySession {
+        let authenticator = try await backend.offerAuthenticator(phone, token: token)
+        let code: JSONValue = ["code": .string(authenticator.code())]
+        #expect(try await backend.post("/auth/mfa/verify-enrollment", code, as: phone.app, token: token).status == 200)
+      } else {
+        let token = try ImportedToken(
+          place: "line 1", serial: "H1", kind: .hotp, secret: Array("12345678901234567890".utf8), period: 30,
+          counter: 0,
+          drift: 0, username: Username(phone.username))
+        _ = try await Administration(backend.context).importTokens(
+          [token], from: "pskc", changes: true, by: AppScene.operatorName)
+      }
+      for (phone, token, status) in [
+        (phone, token, bySession ? 200 : 403), (pair.waiting, pair.waitingToken, 403),
+      ] {
+        #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == status)
+      }
+    }
+  }
+
+  @Test("X-053 a session that was approved in an account without a second factor administers nothing")
+  func approvedAdmin() async throws {
+    try await TestBackend.with { backend in
+      let pair = try await pairWithoutFactor(backend)
+      try await Administration(backend.context).setAdmin(true, Username("testuser"), by: .command(name: "test"))
+      let answer = try await backend.get("/admin/users", as: pair.waiting.app, token: pair.waitingToken)
+      #expect(answer.status == 403 && answer["code"] == "mfa_required")
+    }
+  }
+
   @Test("A-222 another session of the waiting device neither receives nor approves the push")
   func notOneKey() async throws {
     try await TestBackend.with { backend in

@@ -150,9 +150,9 @@ public protocol SessionRecords {
   /// Ends the sessions of the user that are live at `now`, except the newest `spared`, and returns their number. If
   /// `deviceID` is given, only the sessions of that device. It is one statement for any number of sessions.
   func revokeSessions(of userID: UUID, on deviceID: DeviceID?, sparing spared: Int, at now: Timestamp) throws -> Int
-  /// Makes the sessions of the user that are live at `now` and have given no second factor wait for it (`.pending`),
-  /// and returns how many did not wait before. It is one statement for any number of sessions.
-  func holdSessionsWithoutFactor(of userID: UUID, at now: Timestamp) throws -> Int
+  /// Makes the sessions of the user that are live at `now` wait for the second factor (`.pending`), except the session
+  /// `spared`, and returns how many did not wait before. It is one statement for any number of sessions.
+  func holdSessions(of userID: UUID, sparing spared: UUID?, at now: Timestamp) throws -> Int
   func removeSessions(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 

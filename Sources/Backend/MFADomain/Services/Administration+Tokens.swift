@@ -247,7 +247,7 @@ extension UnitOfWork {
   /// - Parameter isFirst: whether it is the first second factor of the account. All sessions then wait for it.
   fileprivate func announce(_ serial: TokenSerial, to user: User, isFirst: Bool) throws {
     try note(
-      .tokenAssigned, of: user, ["serial=\(serial.text)"] + (isFirst ? beginSecondFactor(of: user) : []))
+      .tokenAssigned, of: user, ["serial=\(serial.text)"] + (isFirst ? beginSecondFactor(of: user, in: nil) : []))
     try notify(user.id, of: .mfaEnabled)
   }
 

@@ -224,14 +224,17 @@ extension UnitOfWork where Initiator == Administration.Actor {
     return try !cursor.utf8.contains(0) && records.isAccount(cursor) ? cursor : Username(cursor).key
   }
 
-  /// Admits an operator on the machine, and an admin's session with a recent second factor.
+  /// Admits an operator on the machine, and an admin's session with a recent second factor. An approval by another device
+  /// is one only in an account that has a second factor: otherwise that device has given no more than its key.
   ///
   /// - Throws: `.forbidden` for other sessions; `.secondFactorRequired`; `.freshProofRequired`.
   func admit() throws {
     guard case .session(let caller) = initiator else { return }
     let (session, user) = try session(of: caller)
     guard user.isAdmin else { throw MFARefusal.forbidden }
-    guard session.methods.contains("mfa") else { throw MFARefusal.secondFactorRequired }
+    guard session.methods.contains("mfa"), try records.secondFactorSince(of: user.id) != nil else {
+      throw MFARefusal.secondFactorRequired
+    }
     try checkFreshness(of: session)
   }
 }

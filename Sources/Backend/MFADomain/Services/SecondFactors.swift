@@ -25,16 +25,18 @@ extension FactorRecords where Self: SecurityKeyRecords & TokenRecords {
 }
 
 extension UnitOfWork {
-  /// Makes all sessions wait for the second factor that have not given one, once `user` has the first second factor.
-  /// Otherwise they could be renewed for 30 days and change the account without it. An address for codes by e-mail is
-  /// forgotten: any session could confirm it before, so it would be a second factor that no factor has admitted.
+  /// Makes all sessions wait for the second factor except `session`, once `user` has the first second factor. Otherwise
+  /// they could be renewed for 30 days and change the account without it. Sessions that another device has approved wait,
+  /// too: in an account without a second factor, that device had given no more than its key. An address for codes by
+  /// e-mail is forgotten: any session could confirm it before, so it would be a second factor that no factor has admitted.
   ///
   /// The transaction excludes all other writers. A sign-in or a renewal at the same time is either complete, and then
   /// its session waits too, or sees the factor.
   ///
+  /// - Parameter session: the session that has set the factor up and given it; `nil` if an operator has set it up.
   /// - Returns: the detail for the history's entry about the factor.
-  func beginSecondFactor(of user: User) throws -> [String] {
-    let held = try records.holdSessionsWithoutFactor(of: user.id, at: now)
+  func beginSecondFactor(of user: User, in session: LoginSession?) throws -> [String] {
+    let held = try records.holdSessions(of: user.id, sparing: session?.id, at: now)
     let hadAddress = try records.email(of: user.id) != nil
     if hadAddress { try records.saveEmail(nil, of: user.id) }
     wakeSockets(of: user.id)

@@ -50,14 +50,16 @@ extension SQLRecords: SessionRecords {
       [.time(now)] + whose + whose + [.integer(spared)])
   }
 
-  func holdSessionsWithoutFactor(of userID: UUID, at now: Timestamp) throws -> Int {
+  func holdSessions(of userID: UUID, sparing spared: UUID?, at now: Timestamp) throws -> Int {
     let pending = SQLValue.text(LoginSession.Scope.pending.rawValue)
+    let others = spared == nil ? "" : " AND id <> ?"
+    let whose: [SQLValue] = [.uuid(userID), .time(now), pending] + (spared.map { [.uuid($0)] } ?? [])
     return try sql.run(
       """
-      UPDATE sessions SET scope = ? WHERE user_id = ? AND revoked_at IS NULL AND expires_at > ? AND scope <> ?
-        AND (' ' || methods || ' ') NOT LIKE '% mfa %'
+      UPDATE sessions SET scope = ?
+      WHERE user_id = ? AND revoked_at IS NULL AND expires_at > ? AND scope <> ?\(others)
       """,
-      [pending, .uuid(userID), .time(now), pending])
+      [pending] + whose)
   }
 
   func removeSessions(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int {
