@@ -378,14 +378,59 @@ struct PushAddressTests {
           _ = try await Administration(backend.context).removeDevice(
             DeviceID(phone.deviceID), of: Username("testuser"), by: .command(name: "test"))
         }
-        // Two were before the registration.
-        #expect(backend.pushes.notifications.count == 8)
+        // Three were before the registration.
+        #expect(backend.pushes.notifications.count == 7)
         let count = backend.pushes.notifications.count
         backend.clock.advance(by: .seconds(3601))
         _ = try await Administration(backend.context).removeDevice(
           DeviceID(pair.waiting.deviceID), of: Username("testuser"), by: .command(name: "test"))
         #expect(backend.pushes.notifications.count == count + 1)
       }
+    }
+  }
+
+  @Test(
+    "a device is notified of a change that ends or holds its session",
+    arguments: [Notice.Kind.mfaEnabled, .locked, .mfaDisabled])
+  func endedByChange(_ kind: Notice.Kind) async throws {
+    var policy = Self.policy
+    policy.pushesNotices = true
+    try await TestBackend.with(policy: policy) { backend in
+      let owner = TestPhone()
+      let token = try await backend.token(owner)
+      #expect(try await register(backend, owner, token).status == 200)
+      let administration = Administration(backend.context)
+      let (name, actor) = (try Username("testuser"), Administration.Actor.command(name: "test"))
+      var before = 0
+      switch kind {
+      case .locked: try await administration.lock(name, by: actor)
+      case .mfaDisabled: _ = try await administration.resetFactors(name, by: actor)
+      case .mfaEnabled:
+        let other = TestPhone()
+        _ = try await backend.link(other, to: owner, token: token)
+        let otherToken = try await backend.signIn(other)["token"]?.text ?? ""
+        before = backend.pushes.notifications.count
+        let authenticator = try await backend.offerAuthenticator(other, token: otherToken)
+        let code: JSONValue = ["code": .string(authenticator.code())]
+        let confirmed = try await backend.post(
+          "/auth/mfa/verify-enrollment", code, as: other.app, token: otherToken)
+        #expect(confirmed.status == 200)
+      default: Issue.record("no change has this notice")
+      }
+      let sent = backend.pushes.notifications.dropFirst(before)
+      #expect(sent.map(\.address.deviceID.text) == [owner.deviceID] && sent.first?.token == Self.token)
+      guard case .notice(let sequence) = sent.first?.content else {
+        Issue.record("not a notice")
+        return
+      }
+      // The notice with this number, or one before it in the same change.
+      let kinds = try await backend.context.store.read { records in
+        let user = try #require(try records.user(named: "testuser"))
+        return try records.notices(of: user.id, after: 0, atMost: 100).filter { $0.sequence <= sequence }.map(\.kind)
+      }
+      #expect(kinds.contains(kind))
+      let state = try await backend.get("/devices/testuser", as: owner.app, token: token)
+      #expect(state.status == (kind == .mfaEnabled ? 403 : 401))
     }
   }
 

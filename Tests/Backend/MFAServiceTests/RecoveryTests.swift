@@ -119,6 +119,24 @@ struct RecoveryTests {
     }
   }
 
+  @Test("A-229 the devices that a recovery removes get a push notification of it")
+  func notifiesRemovedDevice() async throws {
+    var policy = Policy()
+    policy.pushServices = [.apns]
+    policy.pushesNotices = true
+    try await withScene(policy: policy) { scene in
+      let (backend, old) = (scene.backend, scene.old)
+      let address: JSONValue = ["token": .string(PushNotification.deviceToken)]
+      let registered = try await backend.post("/auth/push/address", address, as: old.app, token: scene.session)
+      #expect(registered["active"] == true)
+      let start = try await scene.start()
+      #expect(backend.pushes.notifications.count == 1)
+      scene.wait()
+      #expect(try await scene.complete(start).status == 200)
+      #expect(backend.pushes.notifications.map(\.address.deviceID.text) == [old.deviceID, old.deviceID])
+    }
+  }
+
   @Test("A-229 a user without a device recovers the account without an operator", arguments: TestDatabase.allCases)
   func withoutDevice(_ database: TestDatabase) async throws {
     try await withScene(database) { scene in

@@ -76,7 +76,7 @@ struct SessionCountTests {
           )
         }
         #expect(live == 0)
-        #expect(notices.map(\.kind) == [.deviceEnrolled, .sessionRevoked, .locked])
+        #expect(notices.map(\.kind) == [.deviceEnrolled, .locked, .sessionRevoked])
         #expect(notices.map(\.concerning) == [phone.deviceID, nil, nil])
       }
     }

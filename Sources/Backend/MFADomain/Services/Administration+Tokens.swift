@@ -246,9 +246,9 @@ extension UnitOfWork {
   ///
   /// - Parameter isFirst: whether it is the first second factor of the account. All sessions then wait for it.
   fileprivate func announce(_ serial: TokenSerial, to user: User, isFirst: Bool) throws {
+    try notify(user.id, of: .mfaEnabled)
     try note(
       .tokenAssigned, of: user, ["serial=\(serial.text)"] + (isFirst ? beginSecondFactor(of: user, in: nil) : []))
-    try notify(user.id, of: .mfaEnabled)
   }
 
   /// The secrets of the user's first app, also of one that is only offered, of the added apps and of the tokens.

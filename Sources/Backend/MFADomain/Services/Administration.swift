@@ -66,7 +66,9 @@ public struct Administration: Sendable {
   /// - Returns: The account before the change.
   @discardableResult
   public func lock(_ username: Username, by actor: Actor) async throws -> User {
-    try await change(username, by: actor, .userLocked, .init(.locked)) { user, work in
+    try await change(username, by: actor, .userLocked, nil) { user, work in
+      // The sessions end: see `notify`.
+      try work.notify(user.id, of: .locked)
       var locked = user
       locked.lockedAt = user.lockedAt ?? work.now
       try work.records.update(locked)
@@ -102,8 +104,10 @@ public struct Administration: Sendable {
   /// Lost devices may be in other hands, so none stays. A device that the user still has is enrolled again by the code.
   public func resetFactors(_ username: Username, by actor: Actor) async throws -> String {
     let code = LinkCode(context.entropy, from: .operator, lifetime: Self.codeLifetime)
-    try await change(username, by: actor, .factorReset, .init(.mfaDisabled)) { user, work in
+    try await change(username, by: actor, .factorReset, nil) { user, work in
       let records = work.records
+      // The devices are removed: see `notify`.
+      try work.notify(user.id, of: .mfaDisabled)
       try records.removeTOTP(of: user.id)
       for token in try records.tokens(of: user.id) { _ = try work.unassign(token, notifies: false) }
       try records.removeAppOffers(of: user.id)

@@ -66,8 +66,8 @@ public struct Authenticator: Sendable {
       _ = try work.cancelRecovery(of: user, .codesReplaced)
       session.prove(SecondFactorMethod.totp.reference, at: now)
       try work.records.update(session)
-      try work.note(.totpConfirmed, of: user, isFirst ? work.beginSecondFactor(of: user, in: session) : [])
       try work.notify(user.id, of: .mfaEnabled)
+      try work.note(.totpConfirmed, of: user, isFirst ? work.beginSecondFactor(of: user, in: session) : [])
     }
   }
 

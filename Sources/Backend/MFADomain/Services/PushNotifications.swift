@@ -17,11 +17,11 @@ extension UnitOfWork {
 
   /// Queues a push notification of the last of the user's new notices, for each user in `notices`, unless the user has
   /// had too many in the last hour.
-  func pushNotices(_ notices: [UUID: Int64]) throws {
-    for (userID, sequence) in notices {
-      guard try hasRoomForNotice(userID, sequence) else { continue }
-      for (address, _) in try addressedDevices(of: userID) {
-        send(.notice(sequence: sequence), to: address, until: now.advanced(by: Notice.pushLifetime))
+  func pushNotices(_ notices: [UUID: PushedNotices]) throws {
+    for (userID, pushed) in notices {
+      guard try hasRoomForNotice(userID, pushed.sequence) else { continue }
+      for address in pushed.addresses {
+        send(.notice(sequence: pushed.sequence), to: address, until: now.advanced(by: Notice.pushLifetime))
       }
     }
   }
@@ -34,7 +34,7 @@ extension UnitOfWork {
   }
 
   /// The push addresses of the user's devices that have a full session, with their devices.
-  private func addressedDevices(of userID: UUID) throws -> [(PushAddress, Device)] {
+  func addressedDevices(of userID: UUID) throws -> [(PushAddress, Device)] {
     guard !policy.pushServices.isEmpty else { return [] }
     let addresses = try records.pushAddresses(of: userID).filter { policy.pushServices.contains($0.service) }
     guard !addresses.isEmpty else { return [] }
@@ -55,6 +55,20 @@ extension UnitOfWork {
   }
 }
 
+/// The notices of one user in one transaction that are push notifications as well.
+struct PushedNotices: Sendable {
+  /// The number of the last one.
+  var sequence: Int64
+  /// The devices that had a full session when one of them was written, each once.
+  private(set) var addresses: [PushAddress] = []
+
+  init(sequence: Int64) { self.sequence = sequence }
+
+  mutating func add(_ address: PushAddress) {
+    if !addresses.contains(where: { $0.deviceID == address.deviceID }) { addresses.append(address) }
+  }
+}
+
 extension Notice {
   /// How long the push notification of a notice may wait for its device.
   static let pushLifetime = Duration.seconds(86400)
@@ -69,9 +83,9 @@ extension Notice.Kind {
     switch self {
     case .deviceEnrolled, .deviceRemoved, .methodChanged, .mfaDisabled, .emailConfirmed, .securityKeyAdded,
       .securityKeyRemoved, .securityKeySuspected, .recoveryStarted, .recoveryCompleted, .identityConnected,
-      .identityDisconnected, .authenticatorAdded, .authenticatorRemoved, .locked:
+      .identityDisconnected, .authenticatorAdded, .authenticatorRemoved, .locked, .mfaEnabled:
       true
-    case .unlocked, .sessionRevoked, .trustRevoked, .mfaEnabled, .recoveryCancelled: false
+    case .unlocked, .sessionRevoked, .trustRevoked, .recoveryCancelled: false
     }
   }
 }

@@ -20,6 +20,9 @@ extension UnitOfWork where Initiator == Caller {
     let recipients = try recipients(of: user)
     recovery.end(.completed, at: now)
     try records.update(recovery)
+    let name = recovery.id.text
+    // The devices are removed: see `notify`.
+    try notify(user.id, of: .recoveryCompleted, concerning: name)
     for device in try records.devices(of: user.id) {
       try remove(device, of: user)
       try notify(user.id, of: .deviceRemoved, concerning: device.id.text)
@@ -27,9 +30,7 @@ extension UnitOfWork where Initiator == Caller {
     try records.removeTrustedDevices(of: user.id, boundTo: nil)
     try records.removeNetworks(of: user.id)
     try endSessions(of: user.id)
-    let name = recovery.id.text
     try note(.recoveryCompleted, of: user, ["recovery=\(name)"])
-    try notify(user.id, of: .recoveryCompleted, concerning: name)
     for recipient in recipients {
       // A day later the message is of no use.
       send(

@@ -81,11 +81,11 @@ public struct SecurityKeys: Sendable {
       try work.records.insert(key)
       session.prove(SecondFactorMethod.securityKey.reference, at: work.now)
       try work.records.update(session)
+      try work.notify(user.id, of: .securityKeyAdded, concerning: key.id.text)
+      if isFirst { try work.notify(user.id, of: .mfaEnabled) }
       try work.note(
         .securityKeyRegistered, of: user,
         [key.detail] + (isFirst ? work.beginSecondFactor(of: user, in: session) : []))
-      try work.notify(user.id, of: .securityKeyAdded, concerning: key.id.text)
-      if isFirst { try work.notify(user.id, of: .mfaEnabled) }
       return key
     }
   }

@@ -41,13 +41,20 @@ final class UnitOfWork<Initiator: HistoryActor> {
   /// Queues a message, which goes out after the commit.
   func send(_ message: OutgoingMessage) { outgoing.messages.append(message) }
 
-  /// Appends a notice to the user's notices, and notifies the user's open sockets after the commit.
+  /// Appends a notice to the user's notices, and notifies the user's open sockets after the commit. A push notification of
+  /// it goes to the devices that have a full session now: write the notice of a change that holds or ends sessions, or
+  /// removes devices, before these.
   ///
   /// - Parameter concerning: the id of the device, session, trusted device, security key, authenticator or recovery;
   ///   `nil` for the account as a whole.
   func notify(_ userID: UUID, of kind: Notice.Kind, concerning: String? = nil) throws {
     let sequence = try records.append(kind, to: userID, concerning: concerning, at: now)
-    if policy.pushesNotices, kind.isPushed { outgoing.pushedNotices[userID] = sequence }
+    if policy.pushesNotices, kind.isPushed {
+      var pushed = outgoing.pushedNotices[userID] ?? PushedNotices(sequence: sequence)
+      pushed.sequence = sequence
+      for (address, _) in try addressedDevices(of: userID) { pushed.add(address) }
+      outgoing.pushedNotices[userID] = pushed
+    }
     wakeSockets(of: userID)
   }
 
@@ -84,8 +91,8 @@ private struct Outgoing: Sendable {
   var messages: [OutgoingMessage] = []
   var users: [UUID] = []
   var notifications: [PushNotification] = []
-  /// The last notice of each user that is a push notification as well.
-  var pushedNotices: [UUID: Int64] = [:]
+  /// The notices of each user that are push notifications as well.
+  var pushedNotices: [UUID: PushedNotices] = [:]
 }
 
 /// The end of a transaction: what it came to, and what goes out after it.
