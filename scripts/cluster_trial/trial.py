@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 
-from cluster_trial.accounts import Accounts
+from accounts import Accounts
 from cluster_trial.breaks import KINDS
 from cluster_trial.network import ADDRESSES, Network, end, inside, spawn
 from cluster_trial.nodes import Cluster
@@ -74,7 +74,10 @@ class Trial:
         database = ["--database", f"postgres://gate:gate@{self.cluster.hosts}/mfa", "--keys", keys]
         for name in GATES:
             self.start_backend(name, database)
-        self.accounts = Accounts(self.programs, self.work, random.Random(f"{self.seed}-accounts"), database)
+        self.accounts = Accounts(
+            self.programs, self.work, random.Random(f"{self.seed}-accounts"),
+            lambda *words: run(*self.programs.program("mfa-backend"), "admin", *words, *database,
+                               env=self.programs.environment))
 
     def start_backend(self, name, database):
         """Starts the MFA backend that is behind the gate, on the same host."""

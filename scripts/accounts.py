@@ -1,6 +1,7 @@
-"""Accounts of the MFA backend, and what it has acknowledged to them."""
+"""Accounts of the MFA backend with simulated devices outside of what is tested, and what was acknowledged to them."""
 import base64
 import hmac
+import itertools
 import json
 import struct
 import time
@@ -21,6 +22,7 @@ class Account:
         # If a request got no answer, both outcomes are possible: `may_be_…` is true and `is_…` is not.
         self.may_be_removed = self.is_removed = False
         self.may_be_trusted = self.is_trusted = False
+        self.may_be_locked = self.is_locked = False
         # Backup codes: those that were not sent, those that were sent, and those whose use was acknowledged.
         self.codes, self.sent, self.spent = [], [], []
         # Refused codes since the last accepted one: after five the backend locks the account.
@@ -28,8 +30,8 @@ class Account:
 
     def attest(self, command, *arguments):
         words = command.split(" ")
-        return run(*self.device.program("attest"), *words, self.device.url, "--authority", self.device.authority, *arguments,
-                   env=self.environment)
+        return run(*self.device.program("attest"), *words, self.device.url, "--authority", self.device.authority,
+                   *arguments, env=self.environment)
 
     def ask(self, command, *arguments):
         """The answer in JSON. Remarks of the program may precede it."""
@@ -48,6 +50,20 @@ class Account:
     def sign_in(self):
         """Signs in by the device's key, and returns the scope of the session: `mfa` if the second factor is missing."""
         return self.ask("signin", "--answers", "approve")["scope"]
+
+    def signs_in(self):
+        """Whether the backend accepts a sign-in. A failure without a refusal is none of its answers."""
+        try:
+            self.sign_in()
+            return True
+        except Failed as error:
+            if REFUSED not in str(error):
+                raise
+            return False
+
+    def token(self):
+        """Signs in by the device's key, and returns the access token."""
+        return self.attest("signin", "--answers", "approve", "--token").strip().splitlines()[-1]
 
     def spend(self, trust=False):
         """Uses a backup code in a session without second factor. If wanted, the device is trusted from now on."""
@@ -93,16 +109,21 @@ def one_time_code(secret):
 
 
 class Accounts:
-    """The accounts of a trial."""
+    """The accounts of a trial, which use the backend until something breaks.
 
-    def __init__(self, device, work, chance, database):
-        self.device, self.work, self.chance, self.database = device, work, chance, database
-        self.accounts, self.made, self.found = [], 0, []
+    `administer` runs an administrative command of the backend, and returns what it prints. With `locks`, accounts are
+    locked too. `numbers` are those of the accounts; their names and folders have them."""
+
+    def __init__(self, device, work, chance, administer, locks=False, numbers=None):
+        self.device, self.work, self.chance, self.administer, self.locks = device, work, chance, administer, locks
+        self.accounts, self.numbers, self.found = [], numbers or itertools.count(), []
         self.totals = {"enrolled": 0, "codes spent": 0, "trusts revoked": 0, "removed": 0}
+        if locks:
+            self.totals["locked"] = 0
 
     def act(self):
         """Does one thing with an account."""
-        usable = [one for one in self.accounts if one.has_factor and not one.may_be_removed]
+        usable = [one for one in self.accounts if one.has_factor and not one.may_be_removed and not one.may_be_locked]
         if len(usable) < 2 or self.chance.random() < 0.15:
             self.make()
             return
@@ -110,6 +131,11 @@ class Accounts:
         scope = account.sign_in()
         if scope == "full" and not account.may_be_trusted:
             self.found.append(f"{account.name}: signed in without the second factor")
+        elif self.locks and len(usable) > 2 and self.chance.random() < 0.15:
+            account.may_be_locked = True
+            self.administer("lock", account.name)
+            account.is_locked = True
+            self.totals["locked"] += 1
         elif len(usable) > 2 and account.codes and self.chance.random() < 0.15:
             if scope == "mfa":
                 account.spend()
@@ -129,8 +155,7 @@ class Accounts:
                 self.found.append(f"{account.name}: a revoked trust replaced the second factor")
 
     def make(self):
-        account = Account(self.made, self.device, self.work)
-        self.made += 1
+        account = Account(next(self.numbers), self.device, self.work)
         account.enroll()
         self.accounts.append(account)
         self.totals["enrolled"] += 1
@@ -139,18 +164,18 @@ class Accounts:
     def check(self):
         """What was acknowledged and does not hold."""
         lost, self.found = self.found, []
-        listed = run(*self.device.program("mfa-backend"), "admin", "users", *self.database, "--json",
-                     env=self.device.environment)
-        lines = [line for line in listed.splitlines() if line.startswith("{")]
+        lines = [line for line in self.administer("users", "--json").splitlines() if line.startswith("{")]
         devices = {one["username"]: one["devices"] for one in map(json.loads, lines)}
         for account in self.accounts:
             if account.is_removed and devices.get(account.name):
                 lost.append(f"{account.name}: its device was removed, and is enrolled")
-            if account.is_enrolled and not account.may_be_removed:
-                try:
+            try:
+                if account.is_locked and account.signs_in():
+                    lost.append(f"{account.name}: was locked, and signs in")
+                if account.is_enrolled and not account.may_be_removed and not account.may_be_locked:
                     lost += self.judge(account)
-                except Failed as error:
-                    lost.append(f"{account.name}: {error}")
+            except Failed as error:
+                lost.append(f"{account.name}: {error}")
         self.accounts = self.accounts[-4:]
         return lost
 
@@ -177,5 +202,6 @@ class Accounts:
             self.totals["codes spent"] += 1
             remaining, made = account.remaining_codes(), len(account.codes) + len(account.sent)
             if not made - len(account.sent) <= remaining <= made - len(account.spent):
-                lost.append(f"{account.name}: {remaining} of {made} backup codes remain, and {len(account.spent)} are spent")
+                lost.append(
+                    f"{account.name}: {remaining} of {made} backup codes remain, and {len(account.spent)} are spent")
         return lost
