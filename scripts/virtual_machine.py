@@ -1,5 +1,5 @@
-"""A virtual machine with Debian, in which systemd runs the gate of a package, and a simulated device outside of it: what
-scripts/machine and scripts/power share."""
+"""A virtual machine with Debian, in which systemd runs the programs of packages, and a simulated device outside of it:
+what scripts/machine and scripts/power share."""
 import base64
 import ctypes
 import hashlib
@@ -18,7 +18,7 @@ PROJECT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = PROJECT / ".build/machine"
 RELEASES = {"12": "bookworm", "13": "trixie"}
 
-# What the machine contains besides Debian's essential packages and those that the gate's package depends on.
+# What the machine contains besides Debian's essential packages and those that the installed packages depend on.
 PACKAGES = ["systemd", "systemd-sysv", "udev", "dbus", "kmod", "iproute2", "procps", "init-system-helpers",
             "ca-certificates", "apt", "curl", "initramfs-tools", "linux-image-cloud-amd64"]
 
@@ -133,10 +133,10 @@ def copy_libraries(root, folder):
             shutil.copy(library, folder)
 
 
-def make_disk(release, package):
+def make_disk(release, installed, further=()):
     """Returns the folder of disk, kernel, initial file system and libraries, which it makes if there is none for these
-    inputs."""
-    packages = PACKAGES + dependencies(package)
+    inputs. The disk has what the packages in the files `installed` depend on, and the `further` packages of Debian."""
+    packages = PACKAGES + sorted({name for package in installed for name in dependencies(package)}) + list(further)
     inputs = repr([release, packages, FILES, MODULES, debian_sources(release), "libraries"])
     folder = CACHE / hashlib.sha256(inputs.encode()).hexdigest()[:16]
     if not folder.exists():
@@ -310,14 +310,22 @@ class Client:
 
     def echo(self, message, within=120):
         """Sends a message, and waits until it has come back."""
+        self.exchange(message, lambda line: line == message, within)
+
+    def exchange(self, message, is_answer, within=120):
+        """Sends a message, waits until a message comes for which `is_answer` is true, and returns that."""
         try:
             self.process.stdin.write(message.encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             self.process.wait(30)
-        await_true(lambda: message in self.text().splitlines() or self.process.poll() is not None, within, "no echo")
+
+        def answers():
+            return [line for line in self.text().splitlines() if is_answer(line)]
+        await_true(lambda: answers() or self.process.poll() is not None, within, "no answer on the socket")
         if self.process.poll() is not None:
             raise Failed(f"the socket has closed: {self.text()}")
+        return answers()[0]
 
     def await_close(self, code, within=90):
         """Waits until the gate has closed the socket with a WebSocket Close, which has this code."""
@@ -328,18 +336,19 @@ class Client:
 
 # The package.
 
-def find_package(folder):
-    found = sorted(folder.glob("sallyport_*.deb"))
+def find_package(folder, name="sallyport"):
+    found = sorted(folder.glob(f"{name}_*.deb"))
     if len(found) != 1:
-        raise Failed(f"{folder} has {len(found)} packages sallyport_*.deb instead of 1")
+        raise Failed(f"{folder} has {len(found)} packages {name}_*.deb instead of 1")
     return found[0]
 
 
-def write_files(folder, device, package):
-    """Writes what the machine gets to the folder: package, certificate, roots and addition to the configuration."""
+def write_files(folder, device, packages):
+    """Writes what the machine gets to the folder: packages, certificate, roots and addition to the configuration."""
     folder.mkdir()
-    shutil.copy(package, folder)
-    for name, copy in [("server.pem", "fullchain.pem"), ("server.key", "privkey.pem"),
+    for package in packages:
+        shutil.copy(package, folder)
+    for name, copy in [("server.pem", "fullchain.pem"), ("server.key", "privkey.pem"), ("tls-ca.pem", "tls-ca.pem"),
                        ("attestation-root.pem", "attestation-root.pem"), ("receipt-root.pem", "receipt-root.pem")]:
         shutil.copy(device.authority / name, folder / copy)
     write_console_files(folder)
@@ -392,17 +401,24 @@ def make_repository(release, package, folder, work):
     return re.search(r"^Version: (.*)$", text, re.M).group(1), commands
 
 
-def configure(machine):
-    """Gives the gate of the installed package its configuration, certificate and upstream, and port 443."""
+def configure_gate(machine):
+    """Gives the gate of the installed package its configuration, its certificate and port 443."""
     machine.sh("""set -e
 install -d /etc/systemd/system/sallyport.socket.d /etc/roots
 printf '[Socket]\\nListenStream=\\nListenStream=443\\n' >/etc/systemd/system/sallyport.socket.d/override.conf
-cp /mnt/echo.service /etc/systemd/system/
 systemctl daemon-reload
-systemctl --quiet enable --now echo.service
 install -m 644 /mnt/*-root.pem /etc/roots
 RENEWED_LINEAGE=/mnt /usr/share/sallyport/certbot-deploy-hook
 cat /mnt/addition.yaml >>/etc/sallyport/sallyport.yaml
 cp -p /etc/sallyport/sallyport.yaml /root/sallyport.yaml""")
+
+
+def configure(machine):
+    """The same, and starts an echo server as the gate's upstream."""
+    configure_gate(machine)
+    machine.sh("""set -e
+cp /mnt/echo.service /etc/systemd/system/
+systemctl daemon-reload
+systemctl --quiet enable --now echo.service""")
     machine.sh("for _ in {1..300}; do ss -Hltn sport = :8080 | grep -q . && break; sleep 0.2; done")
     machine.sh("runuser -u sallyport -- sallyport check")
