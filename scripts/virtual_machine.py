@@ -107,14 +107,8 @@ def dependencies(package):
 
 
 def make_root(root, release, packages):
-    """Installs Debian in the folder `root`."""
-    done = subprocess.run(
-        ["mmdebstrap", "--quiet", "--mode=root", "--variant=essential", f"--include={','.join(packages)}",
-         "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
-         "--dpkgopt=path-exclude=/usr/share/doc/*", release, str(root), "-"],
-        input=debian_sources(release), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1800)
-    if done.returncode != 0:
-        raise Failed(f"mmdebstrap: {done.stdout[-3000:]}")
+    """Installs Debian in the folder `root`, with the files of the machine."""
+    install_debian(root, release, packages)
     for path, text in FILES.items():
         (root / path[1:]).write_text(text)
     (root / "usr/local/sbin/machine").chmod(0o755)
@@ -123,6 +117,17 @@ def make_root(root, release, packages):
     (root / "etc/initramfs-tools/conf.d/machine").write_text("MODULES=list\n")
     run("chroot", root, "systemctl", "--quiet", "enable", "machine.service", "systemd-networkd.service")
     run("chroot", root, "update-initramfs", "-u", within=600)
+
+
+def install_debian(root, release, packages):
+    """Installs Debian in the folder `root`."""
+    done = subprocess.run(
+        ["mmdebstrap", "--quiet", "--mode=root", "--variant=essential", f"--include={','.join(packages)}",
+         "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
+         "--dpkgopt=path-exclude=/usr/share/doc/*", release, str(root), "-"],
+        input=debian_sources(release), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1800)
+    if done.returncode != 0:
+        raise Failed(f"mmdebstrap: {done.stdout[-3000:]}")
 
 
 def copy_libraries(root, folder):

@@ -5,8 +5,10 @@ import signal
 import time
 from typing import Callable, Optional
 
+from cluster_trial.major import major, prepare_major
 from cluster_trial.network import ADDRESSES, OUTSIDE, end
-from virtual_machine import Failed, await_true, run
+from cluster_trial.poolers import start_pooler
+from virtual_machine import Failed, await_true
 
 
 @dataclasses.dataclass
@@ -16,23 +18,59 @@ class Break:
     is_survived: bool = True
     # The gate through which they get in, if the other one has no leader. A load balancer sees that by /readyz.
     gate: Optional[str] = None
+    # What takes place before the break, while devices use the cluster.
+    prepare: Callable = lambda trial: None
 
 
 def switchover(trial):
-    leader = trial.cluster.leader()
-    run("patronictl", "-c", leader.config, "switchover", "--master", leader.name, "--force", within=120)
+    trial.cluster.switch_over()
     return lambda: None
+
+
+def update_standbys(trial):
+    """Stops each standby as an update does, puts the programs of the newer minor version in its place if the trial has
+    some, and starts it again."""
+    leader = trial.cluster.leader()
+    for node in trial.cluster.nodes:
+        if node is not leader:
+            update_node(trial, node)
+
+
+def update_node(trial, node):
+    node.stop()
+    if trial.arguments.newer:
+        node.use(trial.arguments.newer)
+    node.start()
+    trial.cluster.settle()
+
+
+def update(trial):
+    """Hands over to a standby, which has been updated, and updates the former leader."""
+    leader = trial.cluster.leader()
+    trial.cluster.switch_over()
+
+    def repair():
+        # Patroni does not stop a PostgreSQL that it is just starting.
+        trial.cluster.settle()
+        update_node(trial, leader)
+        versions = {node.sql("SHOW server_version").split()[0] for node in trial.cluster.nodes}
+        if len(versions) > 1:
+            raise Failed(f"the nodes have different versions after the update: {', '.join(sorted(versions))}")
+    return repair
 
 
 def kill(trial):
     """Kills everything on the leader's node, as a power cut does."""
     leader = trial.cluster.leader()
     leader.kill()
-    end(leader.etcd)
+    leader.etcd.kill()
+    end(leader.pooler)
 
     def repair():
-        leader.start_etcd()
+        leader.etcd.start()
         leader.start()
+        if leader.pooler:
+            start_pooler(leader)
     return repair
 
 
@@ -47,20 +85,20 @@ def freeze(trial):
 def etcd(trial):
     """Kills the etcd of the leader's node. The other two are a majority."""
     leader = trial.cluster.leader()
-    end(leader.etcd)
-    return leader.start_etcd
+    leader.etcd.kill()
+    return leader.etcd.start
 
 
 def quorum(trial):
     """Kills two of three etcds. Without a majority, Patroni lets no node lead."""
     nodes = trial.chance.sample(trial.cluster.nodes, 2)
     for node in nodes:
-        end(node.etcd)
+        node.etcd.kill()
     time.sleep(trial.chance.uniform(10, 25))
 
     def repair():
         for node in nodes:
-            node.start_etcd()
+            node.etcd.start()
     return repair
 
 
@@ -68,6 +106,24 @@ def isolation(trial):
     """Cuts the leader's node off from all hosts."""
     leader = trial.cluster.leader()
     return cut_off_leader(trial, leader, {leader.name: []})
+
+
+def rewind(trial):
+    """The same, and the leader writes something that no standby has. pg_rewind must bring it back."""
+    leader = trial.cluster.leader()
+    before = leader.rewinds()
+    trial.network.cut_off(leader.name)
+    # A commit that does not wait for a standby. The gates never do that.
+    leader.sql("SET synchronous_commit = local; CREATE TABLE unseen ()")
+    await_successor(trial, leader)
+
+    def repair():
+        trial.network.reconnect(leader.name)
+        await_true(lambda: leader.rewinds() > before, 120, f"pg_rewind has not brought {leader.name} back")
+        trial.cluster.settle()
+        if leader.sql("SELECT to_regclass('unseen')").strip():
+            raise Failed(f"{leader.name} still has what it wrote alone")
+    return repair
 
 
 def partition(trial):
@@ -150,16 +206,21 @@ def await_successor(trial, leader):
     await_true(lambda: trial.cluster.leader(other_than=leader), 120, f"no other node took the place of {leader.name}")
 
 
+# Those that need what only an option gives.
+OPTIONAL = ["major"]
 KINDS = {
     "switchover": Break(switchover),
+    "update": Break(update, prepare=update_standbys),
     "kill": Break(kill),
     "freeze": Break(freeze),
     "etcd": Break(etcd),
     "quorum": Break(quorum, is_survived=False),
     "isolation": Break(isolation),
+    "rewind": Break(rewind),
     "partition": Break(partition),
     "split": Break(split, gate="gate2"),
     "two-leaders": Break(two_leaders, gate="gate2"),
     "full-disk": Break(full_disk, is_survived=False),
     "full-log": Break(full_log, is_survived=False),
+    "major": Break(major, prepare=prepare_major),
 }

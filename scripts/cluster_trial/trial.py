@@ -10,8 +10,10 @@ import time
 
 from accounts import Accounts
 from cluster_trial.breaks import KINDS
+from cluster_trial.major import MAJOR_PORT
 from cluster_trial.network import ADDRESSES, Network, end, inside, spawn
-from cluster_trial.nodes import Cluster
+from cluster_trial.nodes import Cluster, Etcd, Release, newest_postgres
+from cluster_trial.poolers import PORT, configure_pooler, start_balancer, start_pooler
 from phones import Phone, opening
 from virtual_machine import Client, Failed, await_true, run
 
@@ -58,26 +60,48 @@ class Trial:
         self.numbers = itertools.count()
         # For each kind, the times until a new device got in.
         self.outages = {}
+        # For each kind, how many nodes pg_rewind has brought back.
+        self.rewinds = {}
 
     # The servers.
 
     def start(self):
         self.network = Network()
-        self.cluster = Cluster(self.work, is_asynchronous=self.arguments.control)
+        etcds = [Etcd(name, self.work) for name in ("db1", "db2", "db3")]
+        for etcd in etcds:
+            etcd.start()
+        self.cluster = Cluster(self.work, etcds, Release(newest_postgres()), is_asynchronous=self.arguments.control)
         self.cluster.start()
+        if self.arguments.pgbouncer:
+            leader = self.cluster.leader()
+            for node in self.cluster.nodes:
+                configure_pooler(node, leader)
+                start_pooler(node)
         for name in GATES:
             self.start_gate(name)
         self.balance()
         keys = self.work / "keys.json"
         keys.write_text(run(*self.programs.program("mfa-backend"), "keys", "make", env=self.programs.environment))
         keys.chmod(0o600)
-        database = ["--database", f"postgres://gate:gate@{self.cluster.hosts}/mfa", "--keys", keys]
-        for name in GATES:
+        databases = [["--database", self.database(name, "mfa"), "--keys", keys] for name in GATES]
+        for name, database in zip(GATES, databases):
             self.start_backend(name, database)
         self.accounts = Accounts(
             self.programs, self.work, random.Random(f"{self.seed}-accounts"),
-            lambda *words: run(*self.programs.program("mfa-backend"), "admin", *words, *database,
+            lambda *words: run(*self.programs.program("mfa-backend"), "admin", *words, *databases[0],
                                env=self.programs.environment))
+
+    def database(self, gate, name):
+        """The URL of a database for the programs on the gate's host."""
+        if self.arguments.pgbouncer:
+            return f"postgres://gate:gate@{ADDRESSES[gate]}:{PORT}/{name}?target_session_attrs=any"
+        return f"postgres://gate:gate@{self.hosts}/{name}"
+
+    @property
+    def hosts(self):
+        # With the place of the cluster that a major update makes.
+        ports = [5432, MAJOR_PORT] if "major" in self.arguments.kinds else [5432]
+        return ",".join(f"{node.address}:{port}" for port in ports for node in self.cluster.nodes)
 
     def start_backend(self, name, database):
         """Starts the MFA backend that is behind the gate, on the same host."""
@@ -94,6 +118,8 @@ class Trial:
     def start_gate(self, name):
         folder = self.work / name
         folder.mkdir()
+        if self.arguments.pgbouncer:
+            self.processes.append(start_balancer(name, folder))
         self.processes.append(spawn(inside(name, *self.programs.program("attest"), "echo", "--listen", "127.0.0.1:8081"),
                                     folder / "echo.log"))
         (folder / "gate.yaml").write_text(f"""version: 1
@@ -107,7 +133,7 @@ app_attest:
 routes:
   - {{ path: /api, upstream: "ws://127.0.0.1:8080", forward: all }}
   - {{ path: /, upstream: "ws://127.0.0.1:8081" }}
-store: {{ url: "postgres://gate:gate@{self.cluster.hosts}/sallyport" }}
+store: {{ url: "{self.database(name, 'sallyport')}" }}
 admin: {{ listen: "unix:{folder}/admin.sock" }}
 limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per_key: {{ sessions: off, upgrades: off }} }}
 """)
@@ -141,6 +167,8 @@ limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per
             end(process)
         if self.cluster:
             self.cluster.stop()
+            for etcd in self.cluster.etcds:
+                etcd.kill()
 
     # The devices.
 
@@ -244,6 +272,8 @@ limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per
         for worker in workers:
             worker.start()
         time.sleep(self.chance.uniform(4, 9))
+        KINDS[kind].prepare(self)
+        cluster, rewinds = self.cluster, self.cluster.rewinds()
         before, began = dict(self.totals), time.monotonic()
         entrance = self.programs if KINDS[kind].gate is None else self.entrances[GATES.index(KINDS[kind].gate)]
         repair = KINDS[kind].begin(self)
@@ -267,6 +297,7 @@ limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per
         client.process.kill()
         client.process.wait()
         self.outages.setdefault(kind, []).append(outage)
+        self.rewinds[kind] = self.rewinds.get(kind, 0) + cluster.rewinds() - rewinds
         counts = ", ".join(f"{count} {name}" for name, count in {**self.totals, **self.accounts.totals}.items())
         print(f"{number}: {kind}; a new device gets in {outage:.0f} s after the {self.start_of_outage(kind)}, "
               f"{self.totals['admitted'] - before['admitted']} admitted meanwhile; in all {counts}", flush=True)
@@ -284,7 +315,8 @@ limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per
                 return lost
         for kind, outages in self.outages.items():
             print(f"{kind}: {len(outages)} times; a new device gets in at most {max(outages):.0f} s after the "
-                  f"{self.start_of_outage(kind)}", flush=True)
+                  f"{self.start_of_outage(kind)}; pg_rewind brought {self.rewinds[kind]} former leaders back",
+                  flush=True)
         return []
 
     def start_of_outage(self, kind):
