@@ -32,9 +32,14 @@ def prepare_major(trial):
     new = trial.new_cluster = Cluster(trial.work, old.etcds, release)
     new.start("ALTER ROLE gate SET default_transaction_read_only = on")
     decode_logically(old)
-    for database in DATABASES:
+    databases = used_databases(trial)
+    for database in databases:
         copy(old, new, database)
-    await_true(lambda: all(is_copied(new, database) for database in DATABASES), 120, "the databases are not copied")
+    await_true(lambda: all(is_copied(new, database) for database in databases), 120, "the databases are not copied")
+
+
+def used_databases(trial):
+    return DATABASES[:1] if trial.arguments.gate else DATABASES
 
 
 def make_visible(work, root):
@@ -86,17 +91,17 @@ def major(trial):
     """Stops the writes on the old cluster, waits for the last change, and opens the new one. The gates find it by their
     URL."""
     old, new = trial.cluster, trial.new_cluster
-    source, target = old.leader(), new.leader()
+    source, target, databases = old.leader(), new.leader(), used_databases(trial)
     # libpq leaves a read-only server out. The gates' own transactions ask for READ WRITE, which needs a right.
     source.sql("ALTER ROLE gate SET default_transaction_read_only = on")
-    for database in DATABASES:
+    for database in databases:
         source.sql("REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA public FROM gate", database)
     end_connections(source)
     last = source.sql("SELECT pg_current_wal_flush_lsn()").strip()
     await_true(lambda: source.sql("SELECT count(*) FROM pg_replication_slots WHERE slot_type = 'logical' AND "
-                                  f"confirmed_flush_lsn >= '{last}'").strip() == str(len(DATABASES)),
+                                  f"confirmed_flush_lsn >= '{last}'").strip() == str(len(databases)),
                60, "the new cluster has not the last change")
-    for database in DATABASES:
+    for database in databases:
         compare(source, target, database)
         for line in source.sql("SELECT format('SELECT setval(%L, %s)', quote_ident(schemaname) || '.' || "
                                "quote_ident(sequencename), last_value) FROM pg_sequences WHERE last_value IS NOT NULL",

@@ -60,7 +60,7 @@ class Trial:
         self.numbers = itertools.count()
         # For each kind, the times until a new device got in.
         self.outages = {}
-        # For each kind, how many nodes pg_rewind has brought back.
+        # For each kind, how often pg_rewind has made a node follow the new leader.
         self.rewinds = {}
 
     # The servers.
@@ -80,6 +80,10 @@ class Trial:
         for name in GATES:
             self.start_gate(name)
         self.balance()
+        if not self.arguments.gate:
+            self.start_backends()
+
+    def start_backends(self):
         keys = self.work / "keys.json"
         keys.write_text(run(*self.programs.program("mfa-backend"), "keys", "make", env=self.programs.environment))
         keys.chmod(0o600)
@@ -268,7 +272,8 @@ limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per
         client.echo("before")
         stopped, faults = threading.Event(), []
         workers = [threading.Thread(target=self.act, args=[one, stopped, faults], daemon=True) for one in range(2)]
-        workers.append(threading.Thread(target=self.use_accounts, args=[stopped, faults], daemon=True))
+        if self.accounts:
+            workers.append(threading.Thread(target=self.use_accounts, args=[stopped, faults], daemon=True))
         for worker in workers:
             worker.start()
         time.sleep(self.chance.uniform(4, 9))
@@ -298,10 +303,11 @@ limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per
         client.process.wait()
         self.outages.setdefault(kind, []).append(outage)
         self.rewinds[kind] = self.rewinds.get(kind, 0) + cluster.rewinds() - rewinds
-        counts = ", ".join(f"{count} {name}" for name, count in {**self.totals, **self.accounts.totals}.items())
+        totals = {**self.totals, **self.accounts.totals} if self.accounts else self.totals
+        counts = ", ".join(f"{count} {name}" for name, count in totals.items())
         print(f"{number}: {kind}; a new device gets in {outage:.0f} s after the {self.start_of_outage(kind)}, "
               f"{self.totals['admitted'] - before['admitted']} admitted meanwhile; in all {counts}", flush=True)
-        return found + self.check() + self.accounts.check()
+        return found + self.check() + (self.accounts.check() if self.accounts else [])
 
     def run(self):
         print(f"scripts/cluster: seed {self.seed}", flush=True)
@@ -315,7 +321,7 @@ limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per
                 return lost
         for kind, outages in self.outages.items():
             print(f"{kind}: {len(outages)} times; a new device gets in at most {max(outages):.0f} s after the "
-                  f"{self.start_of_outage(kind)}; pg_rewind brought {self.rewinds[kind]} former leaders back",
+                  f"{self.start_of_outage(kind)}; pg_rewind succeeded {self.rewinds[kind]} times",
                   flush=True)
         return []
 
