@@ -41,6 +41,8 @@ def update_node(trial, node):
     if trial.arguments.newer:
         node.use(trial.arguments.newer)
     node.start()
+    # The leader counts a standby that has stopped for another moment.
+    await_true(lambda: node.state().get("state") == "running", 60, f"{node.name} does not run again")
     trial.cluster.settle()
 
 
