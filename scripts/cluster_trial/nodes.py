@@ -12,7 +12,8 @@ import urllib.request
 from cluster_trial.network import ADDRESSES, end, inside, spawn
 from virtual_machine import PROJECT, Failed, await_true, run
 
-DISK_SIZE = "512m"
+# Each change of the leader leaves a segment of the log, and PostgreSQL keeps them: half of this is enough for 20 breaks.
+DISK_SIZE = "1g"
 
 
 @dataclasses.dataclass
