@@ -303,8 +303,7 @@ limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per
         client.process.wait()
         self.outages.setdefault(kind, []).append(outage)
         self.rewinds[kind] = self.rewinds.get(kind, 0) + cluster.rewinds() - rewinds
-        totals = {**self.totals, **self.accounts.totals} if self.accounts else self.totals
-        counts = ", ".join(f"{count} {name}" for name, count in totals.items())
+        counts = ", ".join(f"{count} {name}" for name, count in self.all_totals().items())
         print(f"{number}: {kind}; a new device gets in {outage:.0f} s after the {self.start_of_outage(kind)}, "
               f"{self.totals['admitted'] - before['admitted']} admitted meanwhile; in all {counts}", flush=True)
         return found + self.check() + (self.accounts.check() if self.accounts else [])
@@ -319,11 +318,19 @@ limits: {{ per_ip: {{ challenges: off, registrations: off, upgrades: off }}, per
             print("".join(f"  | {line}\n" for line in lost), end="", flush=True)
             if lost:
                 return lost
+        # What is not there cannot be lost.
+        totals = self.all_totals()
+        for name in ("registered", "admitted") if self.arguments.gate else ("registered", "admitted", "enrolled"):
+            if not totals[name]:
+                raise Failed(f"the trial shows nothing: 0 {name}")
         for kind, outages in self.outages.items():
             print(f"{kind}: {len(outages)} times; a new device gets in at most {max(outages):.0f} s after the "
                   f"{self.start_of_outage(kind)}; pg_rewind succeeded {self.rewinds[kind]} times",
                   flush=True)
         return []
+
+    def all_totals(self):
+        return {**self.totals, **self.accounts.totals} if self.accounts else self.totals
 
     def start_of_outage(self, kind):
         return "break" if KINDS[kind].is_survived else "repair"
