@@ -12,7 +12,7 @@ import urllib.request
 from cluster_trial.network import ADDRESSES, end, inside, spawn
 from virtual_machine import PROJECT, Failed, await_true, run
 
-# Each change of the leader leaves a segment of the log, and PostgreSQL keeps them: half of this is enough for 20 breaks.
+# Each change of the leader leaves a segment of the log, and PostgreSQL keeps them. Half of this lasts for 20 breaks.
 DISK_SIZE = "1g"
 
 
@@ -208,8 +208,8 @@ class Cluster:
         self.nodes = [Node(etcd, work, release, is_asynchronous) for etcd in etcds]
 
     def start(self, further=""):
-        """Starts the nodes, and makes the role of the gates and their databases. `further` is SQL that takes effect together
-        with the role."""
+        """Starts the nodes, and makes the role of the gates and their databases. `further` is SQL that takes effect
+        together with the role."""
         for node in self.nodes:
             node.start()
         self.settle(within=180)
