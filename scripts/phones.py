@@ -1,4 +1,5 @@
 """Simulated devices outside of what is tested, and what a gate has acknowledged to them."""
+import http.client
 import re
 import socket
 import ssl
@@ -63,3 +64,19 @@ def opening(device, proof):
                     raise OSError("the gate closed the connection without an answer")
                 answer += part
     return int(answer.split(b" ")[1])
+
+
+def answer(device, path, fields, within=120):
+    """Sends GET with these header fields, and returns the status of the answer."""
+    context = ssl.create_default_context(cafile=device.authority / "tls-ca.pem")
+    port = int(re.search(r":(\d+)", device.url).group(1))
+    connection = http.client.HTTPSConnection("localhost", port, timeout=within, context=context)
+    try:
+        connection.request("GET", path, headers=dict(field.split(": ", 1) for field in fields))
+        response = connection.getresponse()
+        response.read()
+        return response.status
+    except http.client.HTTPException as error:
+        raise OSError(f"{path}: {error!r}") from error
+    finally:
+        connection.close()

@@ -427,3 +427,16 @@ systemctl daemon-reload
 systemctl --quiet enable --now echo.service""")
     machine.sh("for _ in {1..300}; do ss -Hltn sport = :8080 | grep -q . && break; sleep 0.2; done")
     machine.sh("runuser -u sallyport -- sallyport check")
+
+
+def configure_backend(machine):
+    """Gives the MFA backend of the installed package its configuration, keys file and gate, and the gate its route to
+    the backend. Codes for phones go to the backend's log."""
+    machine.sh("""set -e
+mfa-backend keys make | install -o mfa -g mfa -m 400 /dev/stdin /etc/mfa/keys.json
+install -m 644 /mnt/tls-ca.pem /etc/mfa/gate-ca.pem
+sed -i -e 's|^  jwks: .*|  jwks: https://localhost/.well-known/sallyport/jwks.json|' \\
+  -e 's|^#  ca_file: gate-ca.pem$|  ca_file: gate-ca.pem|' -e 's|^#  sink: log$|  sink: log|' /etc/mfa/mfa.yaml
+cp -p /etc/mfa/mfa.yaml /root/mfa.yaml
+sed -i 's|^    upstream: ws://127.0.0.1:8080$|&\\n    forward: all|' /etc/sallyport/sallyport.yaml
+cp -p /etc/sallyport/sallyport.yaml /root/sallyport.yaml""")
