@@ -440,3 +440,20 @@ sed -i -e 's|^  jwks: .*|  jwks: https://localhost/.well-known/sallyport/jwks.js
 cp -p /etc/mfa/mfa.yaml /root/mfa.yaml
 sed -i 's|^    upstream: ws://127.0.0.1:8080$|&\\n    forward: all|' /etc/sallyport/sallyport.yaml
 cp -p /etc/sallyport/sallyport.yaml /root/sallyport.yaml""")
+
+
+def configure_postgresql(machine):
+    """Gives gate and backend a database each, and configures them for that."""
+    for name, place in [("sallyport", "/etc/sallyport/store.password"), ("mfa", "/etc/mfa/db.password")]:
+        machine.sh(f"""set -e
+cd /
+password=$(head -c 16 /dev/urandom | base64)
+printf '%s\\n%s\\n' "$password" "$password" | runuser -u postgres -- createuser --pwprompt {name}
+runuser -u postgres -- createdb --owner={name} {name}
+printf '%s\\n' "$password" | install -o {name} -m 400 /dev/stdin {place}""")
+    machine.sh("""set -e
+sed -i 's|^  url: sqlite:.*|  url: postgres://sallyport@localhost/sallyport\\n  password_file: store.password|' \\
+  /etc/sallyport/sallyport.yaml
+sed -i -e 's|^database: .*|database: postgres://mfa@localhost/mfa|' \\
+  -e 's|^#database_password_file: .*|database_password_file: db.password|' /etc/mfa/mfa.yaml
+cp -p /etc/sallyport/sallyport.yaml /etc/mfa/mfa.yaml /root""")
