@@ -32,6 +32,7 @@ extension PostgresConnection {
     } catch {
       throw .store(error)
     }
+    try Self.requireBegun(exchange.results)
     // A statement that was refused takes the COMMIT behind it along, however the connection ended.
     if let refusal = exchange.results.prefix(calls.count + 1).lazy.compactMap(\.error).first {
       if exchange.isComplete { rollBack() }
@@ -44,7 +45,9 @@ extension PostgresConnection {
   /// Does what `body` does with the connection, or nothing of it. `body` may ask several times; it returns `nil` to
   /// take everything back.
   func transaction<Value>(_ body: (PostgresConnection) throws(StoreError) -> Value?) throws(StoreError) -> Value? {
-    _ = try ask([Self.begin])
+    let opening = try pipeline([Self.begin])
+    do throws(TransactionError) { try Self.requireBegun(opening.results) } catch { throw error.storeError }
+    _ = try answers(opening, to: 1)
     let value: Value?
     do throws(StoreError) {
       value = try body(self)
@@ -59,6 +62,12 @@ extension PostgresConnection {
     let end = try pipeline([Self.commit])
     do throws(TransactionError) { try confirm(end, of: 1) } catch { throw error.storeError }
     return value
+  }
+
+  /// A server in recovery, as a standby is, refuses a transaction that may write as a feature that it does not have
+  /// (`0A000`), and a statement in any other transaction as read-only (`25006`).
+  private static func requireBegun(_ results: [QueryResult]) throws(TransactionError) {
+    if results.first?.error?.code == "0A000" { throw .store(.readOnly) }
   }
 
   private func confirm(_ exchange: PipelineResult, of count: Int) throws(TransactionError) {
@@ -86,9 +95,12 @@ extension PostgresConnection {
 
   /// Asks for answers that change nothing, or stand in a transaction that is still to be committed.
   func ask(_ calls: [Call]) throws(StoreError) -> [QueryResult] {
-    let exchange = try pipeline(calls)
+    try answers(try pipeline(calls), to: calls.count)
+  }
+
+  private func answers(_ exchange: PipelineResult, to count: Int) throws(StoreError) -> [QueryResult] {
     if let refusal = exchange.results.lazy.compactMap(\.error).first { throw StoreError(refusal) }
-    guard exchange.isComplete, exchange.results.count == calls.count else {
+    guard exchange.isComplete, exchange.results.count == count else {
       throw .unreachable(reason: fault ?? "the connection was lost")
     }
     return exchange.results

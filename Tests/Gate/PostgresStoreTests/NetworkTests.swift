@@ -51,6 +51,10 @@ struct NetworkTests {
     }
     let fault = await Self.fault(PostgresServer.url(of: [standby]))
     #expect(fault?.contains("read-only") == true || fault?.contains("recovery") == true, "\(fault ?? "it was taken")")
+    // As behind a pooler, which can take a standby for the primary.
+    try await Self.with(PostgresServer.url(of: [standby]) + "&target_session_attrs=any") { store in
+      await #expect(throws: StoreError.readOnly) { try await store.register(Fixture.registration()) }
+    }
   }
 
   @Test("A session pooler works; a transaction pooler is refused with a remedy")
