@@ -14,32 +14,6 @@ public final class LiveSessions: Sendable {
     fileprivate let change: UInt64
   }
 
-  // The variables are guarded by the lock of `state`.
-  fileprivate final class Place: @unchecked Sendable {
-    let record: SessionRecord
-    var control: SessionControl?
-    /// The close that takes effect when the session opens.
-    var pendingClose: (code: CloseCode, reason: String)?
-    /// Whether a newer session of the key has taken its place.
-    var isReplaced = false
-    /// Whether it is a socket, and not an ordinary request.
-    let isSocket: Bool
-
-    init(record: SessionRecord, isSocket: Bool) { (self.record, self.isSocket) = (record, isSocket) }
-
-    static let replacement = "a newer session of this device took its place"
-    static let lostCertificate = (code: CloseCode.revoked, reason: "the client certificate is no longer accepted")
-
-    /// Marks the session as replaced, and returns the control with which it is to be closed, if it is open.
-    func replace() -> SessionControl? {
-      isReplaced = true
-      // A revocation says more.
-      guard pendingClose == nil else { return nil }
-      pendingClose = (.policyViolation, Self.replacement)
-      return control
-    }
-  }
-
   /// The limit of the sessions of one key.
   struct KeyLimit: Sendable, Hashable {
     /// At least 1.
@@ -49,7 +23,7 @@ public final class LiveSessions: Sendable {
   }
 
   private struct State {
-    var places: [UInt64: Place] = [:]
+    var places: [UInt64: SessionPlace] = [:]
     var byKey: [KeyID: Set<UInt64>] = [:]
     var lastPlace: UInt64 = 0
     var lastChange: UInt64 = 0
@@ -64,7 +38,9 @@ public final class LiveSessions: Sendable {
     /// The places of the client certificates that `selects` chooses.
     func numbers(where selects: (VerifiedCertificate) -> Bool) -> [UInt64] {
       places.filter { _, place in
-        if case .certificate(let certificate) = place.record.principal { selects(certificate) } else { false }
+        // Almost every session has a key, and is passed over without a copy of its principal.
+        guard place.keyHash == nil, case .certificate(let certificate) = place.record.principal else { return false }
+        return selects(certificate)
       }.map(\.key)
     }
 
@@ -124,7 +100,7 @@ public final class LiveSessions: Sendable {
     _ record: SessionRecord, since revocationEpoch: RevocationEpoch, atMost limit: Int,
     ofKey keyLimit: KeyLimit? = nil, isSocket: Bool = true
   ) throws(RequestRefusal) -> LiveSession {
-    let place = Place(record: record, isSocket: isSocket)
+    let place = SessionPlace(record: record, isSocket: isSocket)
     let entry = state.withLock { state -> Result<Entry, RequestRefusal> in
       guard state.places.count < limit else { return .failure(.tooManySessions(limit: limit)) }
       var replaced: SessionControl?
@@ -142,7 +118,9 @@ public final class LiveSessions: Sendable {
           replaced = oldest.replace()
         }
       }
-      if state.hasLostRight(record.principal, since: revocationEpoch) { place.pendingClose = Place.lostCertificate }
+      if state.hasLostRight(record.principal, since: revocationEpoch) {
+        place.pendingClose = SessionPlace.lostCertificate
+      }
       state.lastPlace += 1
       state.places[state.lastPlace] = place
       guard let keyID = record.keyID else { return .success(Entry(state.lastPlace, replaced)) }
@@ -151,12 +129,12 @@ public final class LiveSessions: Sendable {
       return .success(Entry(state.lastPlace, replaced, needsRecheck: lastChange > revocationEpoch.change))
     }
     let (number, needsRecheck, replaced) = try entry.get().values
-    replaced?.close(.policyViolation, reason: Place.replacement)
+    replaced?.close(.policyViolation, reason: SessionPlace.replacement)
     if needsRecheck, let keyID = record.keyID { keysToRecheck.yield(keyID) }
     return LiveSession(place, number: number, in: self)
   }
 
-  fileprivate func open(_ place: Place, _ control: SessionControl) {
+  fileprivate func open(_ place: SessionPlace, _ control: SessionControl) {
     let pendingClose = state.withLock { _ in
       place.control = control
       return place.pendingClose
@@ -164,7 +142,9 @@ public final class LiveSessions: Sendable {
     if let pendingClose { control.close(pendingClose.code, reason: pendingClose.reason) }
   }
 
-  fileprivate func pendingClose(of place: Place) -> CloseCode? { state.withLock { _ in place.pendingClose?.code } }
+  fileprivate func pendingClose(of place: SessionPlace) -> CloseCode? {
+    state.withLock { _ in place.pendingClose?.code }
+  }
 
   fileprivate func remove(_ number: UInt64) {
     state.withLock { state in
@@ -219,8 +199,21 @@ public final class LiveSessions: Sendable {
     after cursor: SessionCursor? = nil, limit: Int
   ) -> (records: [SessionRecord], next: SessionCursor?) {
     var selection = SessionSelection(order, after: cursor, limit: limit)
-    let numbers = selection.candidates(state.withLock { Array($0.places.keys) })
-    var places: [(number: UInt64, place: Place)] = []
+    visit(selection.candidates(numbers())) { number, place in
+      if let selects, place.keyHash.map(selects) != true { return true }
+      selection.add(place, number: number)
+      return order.column != .opened || !selection.isFull
+    }
+    return selection.page()
+  }
+
+  /// The numbers of all sessions, in no order.
+  private func numbers() -> [UInt64] { state.withLock { Array($0.places.keys) } }
+
+  /// Calls `body` with those of the sessions that are still there, in the order of `numbers`, outside the lock, which the
+  /// event loops need too. Ends when `body` returns `false`.
+  private func visit(_ numbers: [UInt64], _ body: (_ number: UInt64, _ place: SessionPlace) -> Bool) {
+    var places: [(number: UInt64, place: SessionPlace)] = []
     places.reserveCapacity(min(numbers.count, Self.portion))
     for start in stride(from: 0, to: numbers.count, by: Self.portion) {
       places.removeAll(keepingCapacity: true)
@@ -229,13 +222,8 @@ public final class LiveSessions: Sendable {
           if let place = state.places[number] { places.append((number, place)) }
         }
       }
-      for (number, place) in places {
-        if let selects, place.record.principal.keyHash.map(selects) != true { continue }
-        selection.add(place.record, number: number)
-      }
-      if order.column == .opened, selection.isFull { break }
+      for (number, place) in places where !body(number, place) { return }
     }
-    return selection.page()
   }
 
   /// The number of places that are copied at once under the lock.
@@ -243,7 +231,7 @@ public final class LiveSessions: Sendable {
 
   /// Returns the newest sessions first, at most `limit`.
   public func newest(_ limit: Int) -> [SessionRecord] {
-    let numbers = state.withLock { Array($0.places.keys) }.sorted(by: >).prefix(limit)
+    let numbers = numbers().sorted(by: >).prefix(limit)
     return state.withLock { state in numbers.compactMap { state.places[$0]?.record } }
   }
 
@@ -267,7 +255,7 @@ public final class LiveSessions: Sendable {
       state.certificates = (state.lastChange, isAccepted)
       return state.numbers { !isAccepted($0) }
     }
-    return close(refused, Place.lostCertificate.code, Place.lostCertificate.reason)
+    return close(refused, SessionPlace.lostCertificate.code, SessionPlace.lostCertificate.reason)
   }
 
   /// Closes the sessions of all client certificates, and returns their number.
@@ -278,13 +266,22 @@ public final class LiveSessions: Sendable {
 
   /// Returns the ids that begin with `text`, at most `limit`, the oldest session first.
   public func ids(beginning text: String, limit: Int) -> [String] {
-    let found = state.withLock { state in state.places.filter { $0.value.record.id.hasPrefix(text) } }
-    return found.sorted { $0.key < $1.key }.prefix(limit).map(\.value.record.id)
+    var found: [String] = []
+    visit(numbers().sorted()) { _, place in
+      if place.record.id.utf8.starts(with: text.utf8) { found.append(place.record.id) }
+      return found.count < limit
+    }
+    return found
   }
 
   /// Closes the session with the request id `id`. Returns `false` if there is none.
   public func close(id: String, _ code: CloseCode, reason: String) -> Bool {
-    close(state.withLock { state in state.places.filter { $0.value.record.id == id }.map(\.key) }, code, reason) > 0
+    var found: [UInt64] = []
+    visit(numbers()) { number, place in
+      if place.record.id == id { found.append(number) }
+      return true
+    }
+    return close(found, code, reason) > 0
   }
 
   private func close(_ numbers: [UInt64], _ code: CloseCode, _ reason: String) -> Int {
@@ -326,11 +323,11 @@ public struct SessionRecord: Sendable, Hashable {
 
 /// A session's entry in `LiveSessions`. The entry is removed when this object is released.
 final class LiveSession: Sendable {
-  private let place: LiveSessions.Place
+  private let place: SessionPlace
   private let number: UInt64
   private let sessions: LiveSessions
 
-  fileprivate init(_ place: LiveSessions.Place, number: UInt64, in sessions: LiveSessions) {
+  fileprivate init(_ place: SessionPlace, number: UInt64, in sessions: LiveSessions) {
     self.place = place
     self.number = number
     self.sessions = sessions

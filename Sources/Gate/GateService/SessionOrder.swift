@@ -22,17 +22,17 @@ public struct SessionOrder: Sendable, Hashable {
   /// All texts that `init(_:)` reads.
   public static let texts = Column.allCases.flatMap { [$0.rawValue, "-" + $0.rawValue] }
 
-  /// Calls `body` with the value by which `record` is sorted, to be compared as bytes. Empty for `opened`, which the
+  /// Calls `body` with the value by which the session is sorted, to be compared as bytes. Empty for `opened`, which the
   /// number of the session sorts.
-  func withValue<Result>(of record: SessionRecord, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+  func withValue<Result>(of place: SessionPlace, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
     switch column {
     case .opened: body(UnsafeBufferPointer(start: nil, count: 0))
-    case .key: Self.withBytes(of: record.principal.keyHash?.text ?? "", body)
-    case .app: Self.withBytes(of: record.principal.app?.text ?? "", body)
-    case .route: Self.withBytes(of: record.route, body)
-    case .method: Self.withBytes(of: record.principal.method, body)
+    case .key: Self.withBytes(of: place.keyHash?.text ?? "", body)
+    case .app: Self.withBytes(of: place.app?.text ?? "", body)
+    case .route: Self.withBytes(of: place.record.route, body)
+    case .method: Self.withBytes(of: place.method, body)
     case .client:
-      switch record.address {
+      switch place.record.address {
       case .ipv4(let bytes, let port): Self.withValue(4, bytes, port, body)
       case .ipv6(let bytes, let port): Self.withValue(6, bytes, port, body)
       case .unix(let path): Self.withBytes(of: path, body)

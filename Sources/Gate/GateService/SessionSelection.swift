@@ -35,7 +35,7 @@ struct SessionSelection {
   private struct Entry {
     let prefix: UInt64
     let number: UInt64
-    let record: SessionRecord
+    let place: SessionPlace
   }
 
   private let order: SessionOrder
@@ -72,19 +72,18 @@ struct SessionSelection {
       ? numbers.filter { $0 < cursor }.sorted(by: >) : numbers.filter { $0 > cursor }.sorted()
   }
 
-  mutating func add(_ record: SessionRecord, number: UInt64) {
-    let prefix = order.column == .opened ? number : order.withValue(of: record, Self.prefix)
-    if let cursor, !isAfter(cursor, prefix, number, record) { return }
+  mutating func add(_ place: SessionPlace, number: UInt64) {
+    let prefix = order.column == .opened ? number : order.withValue(of: place, Self.prefix)
+    if let cursor, !isAfter(cursor, prefix, number, place) { return }
     guard isShort else {
-      entries.append(Entry(prefix: prefix, number: number, record: record))
+      entries.append(Entry(prefix: prefix, number: number, place: place))
       return
     }
     if isFull, let last = entries.last {
-      // Decides almost always, without a copy of the record.
-      guard precedes(prefix, number, record, last) else { return }
+      guard precedes(prefix, number, place, last) else { return }
       entries.removeLast()
     }
-    let entry = Entry(prefix: prefix, number: number, record: record)
+    let entry = Entry(prefix: prefix, number: number, place: place)
     var (low, high) = (0, entries.count)
     while low < high {
       let middle = (low + high) / 2
@@ -97,31 +96,31 @@ struct SessionSelection {
   func page() -> (records: [SessionRecord], next: SessionCursor?) {
     let sorted = isShort ? entries : entries.sorted(by: precedes)
     let page = sorted.prefix(limit)
-    guard sorted.count > page.count, let last = page.last else { return (page.map(\.record), nil) }
-    let value = order.withValue(of: last.record) { Array($0) }
-    return (page.map(\.record), SessionCursor(value: value, number: last.number))
+    guard sorted.count > page.count, let last = page.last else { return (page.map(\.place.record), nil) }
+    let value = order.withValue(of: last.place) { Array($0) }
+    return (page.map(\.place.record), SessionCursor(value: value, number: last.number))
   }
 
   private func precedes(_ one: Entry, _ other: Entry) -> Bool {
-    precedes(one.prefix, one.number, one.record, other)
+    precedes(one.prefix, one.number, one.place, other)
   }
 
   /// Whether a session, with the prefix of its value, precedes an entry.
-  private func precedes(_ prefix: UInt64, _ number: UInt64, _ record: SessionRecord, _ entry: Entry) -> Bool {
+  private func precedes(_ prefix: UInt64, _ number: UInt64, _ place: SessionPlace, _ entry: Entry) -> Bool {
     if prefix != entry.prefix { return (prefix < entry.prefix) != order.isDescending }
     let order = order
-    let sign = order.withValue(of: record) { value in
-      order.withValue(of: entry.record) { Self.compare(value, $0) }
+    let sign = order.withValue(of: place) { value in
+      order.withValue(of: entry.place) { Self.compare(value, $0) }
     }
     return sign == 0 ? number < entry.number : (sign < 0) != order.isDescending
   }
 
   private func isAfter(
-    _ cursor: (prefix: UInt64, place: SessionCursor), _ prefix: UInt64, _ number: UInt64, _ record: SessionRecord
+    _ cursor: (prefix: UInt64, place: SessionCursor), _ prefix: UInt64, _ number: UInt64, _ place: SessionPlace
   ) -> Bool {
     if prefix != cursor.prefix { return (prefix > cursor.prefix) != order.isDescending }
     let sign = cursor.place.value.withUnsafeBufferPointer { value in
-      order.withValue(of: record) { Self.compare($0, value) }
+      order.withValue(of: place) { Self.compare($0, value) }
     }
     return sign == 0 ? number > cursor.place.number : (sign > 0) != order.isDescending
   }

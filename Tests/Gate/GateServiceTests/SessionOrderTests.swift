@@ -103,6 +103,39 @@ struct SessionOrderTests {
     }
   }
 
+  @Test("Sessions of devices sort by their key, their app and their method; those without one come first")
+  func devices() async throws {
+    let bench = try GateBench()
+    let sessions = LiveSessions()
+    var (kept, keys): ([LiveSession], [String]) = ([], [])
+    for number in 0..<12 {
+      let admission =
+        if number % 4 == 3 {
+          try #require(Gate(rules: [], enforcement: .off).admitAtOnce())
+        } else {
+          try await bench.gate.admit(try await bench.registeredDevice().claim(over: bench.nonce(), count: 1))
+        }
+      let record = SessionRecord(
+        id: "\(number)", admission: admission, address: .ipv4([10, 0, 0, 1], port: 7), route: "/")
+      keys.append(record.principal.keyHash?.text ?? "")
+      kept.append(try sessions.add(record, since: sessions.revocationEpoch(), atMost: .max))
+    }
+    let byKey = keys.indices.sorted { one, other in
+      keys[one] == keys[other] ? one < other : Array(keys[one].utf8).lexicographicallyPrecedes(Array(keys[other].utf8))
+    }
+    let (without, with) = ([3, 7, 11], [0, 1, 2, 4, 5, 6, 8, 9, 10])
+    for limit in [1, 5, 12] {
+      #expect(try ids("key", limit: limit, in: sessions) == byKey.map(String.init))
+      #expect(try ids("app", limit: limit, in: sessions) == (without + with).map(String.init))
+      #expect(try ids("-app", limit: limit, in: sessions) == (with + without).map(String.init))
+      #expect(try ids("method", limit: limit, in: sessions) == (with + without).map(String.init))
+    }
+    let wanted = try #require(keys.first)
+    let one = sessions.page(where: { $0.text == wanted }, in: SessionOrder(.app), limit: 5)
+    #expect(one.records.map(\.id) == ["0"])
+    withExtendedLifetime(kept) {}
+  }
+
   @Test("A list that goes on has each remaining session once, also if sessions end and open meanwhile")
   func changes() throws {
     for text in ["route", "-route", "opened"] {
