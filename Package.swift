@@ -154,13 +154,13 @@ package.targets += Room.common.sources([
   "CBOR": ["CLibCBOR"],  // CBOR and deterministic encoding (RFC 8949), behind strict limits.
   // Certificates, ASN.1, CMS, signatures, sealed boxes, an authority for clients, with OpenSSL.
   "Cryptography": ["ByteCoding", "COpenSSL", "Locking"],
-  "IDTokens": ["ByteCoding"],  // The rules of ID tokens and of documents of OpenID providers, without cryptography.
   "Locking": [],  // Values behind locks, threads of their own.
   "MFAWire": [],  // What apps and the MFA backend say to each other.
   "OneTimePasswords": ["ByteCoding", "Crypto"],  // HOTP and TOTP (RFC 4226, RFC 6238), and otpauth links.
   "ProcessSignals": ["CLinux", "Locking"],  // Signals, and files that a signal must not leave behind.
   "QREncoding": ["CQREncode"],  // QR codes of texts.
-  // HTTP without a client: request, response, proxies of the environment, and what gates say to their clients.
+  // HTTP without a client: request, response, proxies of the environment, what gates say to their clients, and the rules of
+  // ID tokens and of documents of OpenID providers, without cryptography.
   "Wire": ["ByteCoding", "Locking"],
 ])
 package.targets += Room.common.tests([
@@ -189,8 +189,6 @@ package.targets += Room.daemon.sources([
   "Commands": ["ByteCoding", "CSourceCommit", "ProcessSignals", "ArgumentParser"],
   // Settings from flags, environment, file and defaults, with every fault at its place, and documents from one table.
   "ConfigurationEngine": ["Commands", "Yams"],
-  // The frame of a console in the browser: sign-in, forms, pages, tables, charts.
-  "ConsoleFrame": ["ConfigurationEngine", "Cryptography"],
   "Databases": ["CLinux", "CPostgres", "Locking"],  // Sessions of PostgreSQL, group commit, files of SQLite.
   // HTTP of servers and tools, with faults in words.
   "HTTPClientTransport": [
@@ -202,7 +200,6 @@ package.targets += Room.daemon.sources([
 ])
 package.targets += Room.daemon.tests([
   "PostgresServers": ["TestSupport"],
-  "ConsoleFrameTests": ["ConsoleFrame"],
   "GracefulUpgradeTests": ["ProcessFrame", "TestSupport"],
   "GroupCommitTests": ["Databases"],
   "HTTPClientTransportTests": ["Cryptography", "HTTPClientTransport", "OIDCClient", "TestSupport"],
@@ -234,8 +231,8 @@ package.targets += Room.gate.sources([
   "ACME": ["Cryptography", "ProcessFrame", "ProcessSignals", "TransportEngine"],  // Certificates by ACME (RFC 8555).
   // Who is admitted: registration, nonces, assertions, rules. Stores and clocks are ports.
   "AttestGate": ["AndroidKeyAttestation", "AppAttest", "Wire"],
-  // The server of a console: on the loopback, and over TLS for people on other machines.
-  "ConsoleServing": ["ConsoleFrame", "IDTokens", "Observability", "ProcessFrame", "TransportEngine"],
+  // A console in the browser: sign-in, forms, pages, tables and charts, and its server, on the loopback and over TLS.
+  "ConsoleServing": ["ConfigurationEngine", "Observability", "ProcessFrame", "TransportEngine"],
   // A running gate: check, start, reload, upgrade, stop; the risk metric, and the pages of its console.
   "GateRuntime": ["ACME", "ConsoleServing", "GateService", "PostgresStore", "SQLiteStore", "Settings"],
   // The gate's endpoints, identities, admin server and status page.
@@ -261,6 +258,7 @@ package.targets += Room.gate.tests([
     "GateFixtures", "GateProcesses", "GateRuntime", "PostgresServers", "StoreConformance", "attest", "sallyport",
   ],
   "ConformanceTests": ["GateProcesses", "sallyport"],
+  "ConsoleServingTests": ["ConsoleServing"],
   "EndToEndTests": ["AttestGate", "SimulatedDevice", "TestSupport", "TransportEngine", "attest", "sallyport", "GRDB"],
   "GateRuntimeTests": ["ConsoleServing", "GateFixtures", "GateRuntime", "StoreConformance"],
   "GateServiceTests": ["GateFixtures", "GateService", "TestSupport"],
@@ -319,7 +317,7 @@ package.targets += Room.app.sources([
   "MFAClient": ["AttestClient", "MFAWire"],  // The operations of the MFA backend for an app.
   "MFAViewModels": ["MFAClient"],  // The screens of an app as states and events.
   // Signing in at identity providers, and the rules of ID tokens.
-  "OIDCClient": ["IDTokens", "Wire", "Crypto", "CryptoExtras", "JWTKit"],
+  "OIDCClient": ["Wire", "Crypto", "CryptoExtras", "JWTKit"],
 ])
 package.targets += Room.app.tests([
   "guide-client": ["GuideShim"],

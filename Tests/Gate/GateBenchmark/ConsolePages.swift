@@ -2,7 +2,7 @@ import AppAttest
 import ArgumentParser
 import AttestGate
 import ByteCoding
-import ConsoleFrame
+import ConsoleServing
 import Cryptography
 import Databases
 import Foundation

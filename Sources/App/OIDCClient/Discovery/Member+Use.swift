@@ -1,4 +1,4 @@
-internal import IDTokens
+internal import Wire
 
 extension Member {
   /// The value; `nil` if it is absent.

@@ -1,4 +1,4 @@
-@_exported public import IDTokens
+@_exported public import Wire
 internal import JWTKit
 
 extension ProviderKeys {

@@ -1,5 +1,5 @@
 internal import Crypto
-internal import IDTokens
+internal import Wire
 
 extension SwiftCryptography: IDTokenCryptography {
   func digest(_ hash: IDTokenHash, of bytes: [UInt8]) -> [UInt8] {

@@ -1,5 +1,5 @@
 public import Foundation
-public import IDTokens
+public import Wire
 
 /// What a sign-in at one provider needs, and at others does not.
 public struct ProviderVariations: Sendable, Hashable {

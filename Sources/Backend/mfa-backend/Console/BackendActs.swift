@@ -1,4 +1,4 @@
-internal import ConsoleFrame
+internal import ConsoleServing
 internal import MFAService
 
 /// What a console does at a backend. Each act is one operation of the admin socket, which writes it to the history.

@@ -1,5 +1,5 @@
 internal import ByteCoding
-internal import ConsoleFrame
+internal import ConsoleServing
 internal import MFAService
 
 /// The console of a backend: its pages and acts over the admin socket.

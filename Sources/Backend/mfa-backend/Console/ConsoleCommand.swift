@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import Commands
-internal import ConsoleFrame
 internal import ConsoleServing
 internal import Foundation
 internal import MFAService

@@ -1,5 +1,5 @@
 internal import ByteCoding
-internal import ConsoleFrame
+internal import ConsoleServing
 internal import MFAService
 
 /// The state of the backend.

@@ -1,5 +1,5 @@
 internal import ByteCoding
-internal import ConsoleFrame
+internal import ConsoleServing
 internal import GateService
 
 /// The stored decisions about a key: why its device could not connect yesterday.

@@ -1,4 +1,4 @@
-internal import ConsoleFrame
+internal import ConsoleServing
 internal import GateService
 
 /// What a console does at a gate. Each act is one operation of the admin server, which logs it.

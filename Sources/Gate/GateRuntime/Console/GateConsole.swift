@@ -1,5 +1,5 @@
 public import ByteCoding
-public import ConsoleFrame
+public import ConsoleServing
 internal import GateService
 
 /// The console of a gate: its pages and acts over the admin server.

@@ -1,5 +1,5 @@
 internal import ByteCoding
-internal import ConsoleFrame
+internal import ConsoleServing
 internal import GateService
 
 /// One key: its record, its sessions, its last decisions and its refusals at this gate.

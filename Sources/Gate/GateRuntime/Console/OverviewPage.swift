@@ -1,4 +1,4 @@
-internal import ConsoleFrame
+internal import ConsoleServing
 internal import GateService
 internal import ByteCoding
 

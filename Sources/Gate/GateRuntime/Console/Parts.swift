@@ -1,4 +1,4 @@
-internal import ConsoleFrame
+internal import ConsoleServing
 internal import ByteCoding
 
 /// Parts that several pages have.

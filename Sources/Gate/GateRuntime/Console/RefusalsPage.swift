@@ -1,5 +1,5 @@
 internal import ByteCoding
-internal import ConsoleFrame
+internal import ConsoleServing
 internal import GateService
 
 /// The last refusals: why a client cannot connect.

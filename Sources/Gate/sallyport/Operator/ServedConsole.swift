@@ -1,6 +1,5 @@
 internal import Commands
 internal import ConfigurationEngine
-internal import ConsoleFrame
 internal import ConsoleServing
 internal import GateRuntime
 internal import Locking

@@ -1,4 +1,3 @@
-internal import ConsoleFrame
 internal import Wire
 internal import Transport
 internal import TransportEngine

@@ -1,7 +1,7 @@
 import ByteCoding
 import Testing
 
-@testable import ConsoleFrame
+@testable import ConsoleServing
 
 @Suite("Lists that are sorted by links in the head of their table")
 struct ConsoleSortTests {

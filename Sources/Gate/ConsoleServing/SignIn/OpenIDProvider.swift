@@ -1,9 +1,8 @@
 internal import ByteCoding
-internal import ConsoleFrame
 internal import ConfigurationEngine
 internal import Cryptography
 internal import FoundationEssentials
-internal import IDTokens
+internal import Wire
 internal import Transport
 
 /// An OpenID provider at which people of a console sign in: authorization code with PKCE (RFC 7636), and an ID token that

@@ -1,6 +1,5 @@
 public import ArgumentParser
 public import Commands
-public import ConsoleFrame
 internal import FoundationEssentials
 internal import Glibc
 internal import ProcessSignals

@@ -1,4 +1,4 @@
-import ConsoleFrame
+import ConsoleServing
 import Testing
 
 @Suite("The sign-in of a console")

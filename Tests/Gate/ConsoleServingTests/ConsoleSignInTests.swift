@@ -1,4 +1,4 @@
-import ConsoleFrame
+import ConsoleServing
 import Locking
 import Testing
 

@@ -1,5 +1,5 @@
 import ByteCoding
-import ConsoleFrame
+import ConsoleServing
 import Locking
 
 /// Pages with texts that an attacker chose, and acts that are counted.

@@ -1,4 +1,3 @@
-public import ConsoleFrame
 public import Commands
 public import Transport
 

@@ -1,6 +1,6 @@
 internal import ByteCoding
 internal import Cryptography
-internal import IDTokens
+internal import Wire
 
 /// The cryptography of ID tokens by OpenSSL.
 struct OpenSSLCryptography: IDTokenCryptography {

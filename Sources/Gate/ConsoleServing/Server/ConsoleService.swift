@@ -1,6 +1,5 @@
 public import Commands
 public import ConfigurationEngine
-public import ConsoleFrame
 internal import FoundationEssentials
 internal import Glibc
 public import Logging

@@ -1,5 +1,5 @@
 import ByteCoding
-import ConsoleFrame
+import ConsoleServing
 import Testing
 
 @Suite("Values on the pages of a console")

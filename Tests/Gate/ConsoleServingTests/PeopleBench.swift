@@ -1,5 +1,5 @@
 import ByteCoding
-import ConsoleFrame
+import ConsoleServing
 import Locking
 
 /// A provider that names a person for each code, and counts what it was asked.
