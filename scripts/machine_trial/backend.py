@@ -211,7 +211,7 @@ def reload(trial):
 def broken_reload(trial):
     client, process, cursor = trial.open_socket(), trial.main_process(), trial.start_of_journal()
     trial.break_configuration()
-    trial.sh("systemctl reload mfa-backend")
+    trial.sh("systemctl reload mfa-backend", status=1)
     await_true(lambda: "configuration reload failed" in trial.journal(cursor), 60, "the log reports no failed reload")
     output = trial.sh("mfa-backend reload", status=78)
     trial.require(trial.faulty in output, output)

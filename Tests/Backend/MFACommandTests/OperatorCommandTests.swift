@@ -129,6 +129,28 @@ struct OperatorCommandTests {
     }
   }
 
+  @Test("reload of a unit's process: the socket is asked, and its refusal shown; without one the process gets SIGHUP")
+  func reloadOfUnit() async throws {
+    try await BackendInstallation.make { place in
+      try await place.serving { backend in
+        let process = "\(backend.process.id)"
+        #expect(try await place.operate("reload", "--process", process).output == ["reloaded"])
+        try place.configure("log: { level: loud }")
+        let refused = try await place.operate("reload", "--process", process)
+        #expect(refused.exit == .code(78) && refused.errors.joined().contains("log.level"), "\(refused)")
+        // As of a backend that has no socket.
+        try place.configure()
+        let text = try String(contentsOfFile: place.file, encoding: .utf8)
+        try text.replacing("admin: ", with: "# admin: ").write(toFile: place.file, atomically: true, encoding: .utf8)
+        #expect(try await place.operate("reload", "--process", process).exit == .code(0))
+        _ = try await backend.process.errors.first("the reload") { $0.contains(#""reason":"SIGHUP""#) }
+        #expect(try await place.operate("reload", "--process", "1").exit == .code(64))
+        try "version: [".write(toFile: place.file, atomically: true, encoding: .utf8)
+        #expect(try await place.operate("reload", "--process", process).exit == .code(78))
+      }
+    }
+  }
+
   @Test("an invalid file changes nothing: reload reports every fault, and status keeps the reason")
   func refusedReload() async throws {
     try await BackendInstallation.make { place in

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Commands
+internal import Glibc
 internal import MFAService
 
 struct StatusCommand: AsyncParsableCommand {
@@ -39,8 +40,10 @@ struct ReloadCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var options: OperatorOptions
+  @OptionGroup var signal: SignalOption
 
   func run() async throws {
+    guard try options.place.namesSocket(or: signal) else { return try signal.send(SIGHUP, to: "mfa-backend") }
     let answer = try await options.ask("POST", "/v1/reload", ReloadReply.self) { _ in "reloaded" }
     if !options.json, !answer.needsRestart.isEmpty {
       Console.tell(.warning("changes of \(answer.needsRestart.joined(separator: ", ")) need a restart"))

@@ -35,6 +35,18 @@ struct BackendPlace: ParsableArguments {
     shownConfiguration + (namesSocket ? ["--admin", "unix:" + client.path] : [])
   }
 
+  /// Whether to ask over a socket: it is named, or no process is named that could get a signal instead.
+  func namesSocket(or signal: SignalOption) throws(Failure) -> Bool {
+    if signal.process == nil || namesSocket { return true }
+    let environment = ProcessInfo.processInfo.environment
+    guard let file = config ?? ConfigurationSearch.ofBackend(environment).file else { return true }
+    do throws(ConfigurationErrors) {
+      return try SettingsReader(file: file, environment: environment, flags: []).namesAdmin()
+    } catch {
+      throw Failure(.configuration, error.faults.map { .error("\($0)") })
+    }
+  }
+
   /// A client for the socket of the configuration; without a configuration, for the socket of the packaged backend.
   func client() throws(Failure) -> AdminClient {
     let environment = ProcessInfo.processInfo.environment

@@ -77,6 +77,16 @@ public struct SettingsReader: Sendable {
     return admin
   }
 
+  /// Whether the operators' socket is set. Faults of other settings are ignored.
+  ///
+  /// - Throws: `ConfigurationErrors` if the file cannot be read or is not YAML.
+  public func namesAdmin() throws(ConfigurationErrors) -> Bool {
+    let (reading, builder) = readLayers()
+    let faults = builder.faults(besides: reading.dotenvFaults, of: [Keys.adminListen.definition.pattern])
+    guard faults.isEmpty else { throw ConfigurationErrors(faults: faults) }
+    return builder.isGiven(Keys.adminListen)
+  }
+
   /// Reads only the settings for `console --serve`. Faults of other settings are ignored.
   ///
   /// - Returns: `nil` if the console is off.

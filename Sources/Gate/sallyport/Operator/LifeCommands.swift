@@ -27,31 +27,6 @@ struct LifeOptions: ParsableArguments {
   }
 }
 
-/// The option of a command that a signal can replace.
-struct SignalOption: ParsableArguments {
-  @Option(
-    help: ArgumentHelp(
-      "The gate's process: without an admin server it gets the signal, and the command does not wait.",
-      valueName: "pid"))
-  var process: Int32?
-
-  func validate() throws {
-    // Others would be groups of processes.
-    guard process.map({ $0 > 1 }) ?? true else { throw ValidationError("--process must be the id of a process") }
-  }
-
-  /// Sends the process `signal`. Returns `false` if no process is named, or if the gate has an admin server.
-  func send(_ signal: Int32, unlessAdministered configuration: ConfigurationOption) throws(Failure) -> Bool {
-    guard let process, try !configuration.namesAdminServer() else { return false }
-    guard kill(process, signal) == 0 else {
-      throw Failure(
-        .unavailable, "process \(process): \(String(cString: strerror(errno)))",
-        hint: "systemctl show --property=MainPID sallyport names the gate's process")
-    }
-    return true
-  }
-}
-
 struct ReloadCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reload",
@@ -69,7 +44,9 @@ struct ReloadCommand: AsyncParsableCommand {
   @OptionGroup var signal: SignalOption
 
   func run() async throws {
-    guard try !signal.send(SIGHUP, unlessAdministered: options.configuration) else { return }
+    guard try options.configuration.namesAdminServer(or: signal) else {
+      return try signal.send(SIGHUP, to: "sallyport")
+    }
     let answer = try await options.ask("Reload", "/v1/reload", ReloadReply.self) { _ in "reloaded" }
     if !options.json, !answer.needsRestart.isEmpty {
       Console.tell(.warning("changes of \(answer.needsRestart.joined(separator: ", ")) need a restart"))
@@ -116,7 +93,9 @@ struct UpgradeCommand: AsyncParsableCommand {
   @OptionGroup var signal: SignalOption
 
   func run() async throws {
-    guard try !signal.send(SIGUSR2, unlessAdministered: options.configuration) else { return }
+    guard try options.configuration.namesAdminServer(or: signal) else {
+      return try signal.send(SIGUSR2, to: "sallyport")
+    }
     _ = try await options.ask("Upgrade", "/v1/upgrade", UpgradeReply.self) { "upgraded: process \($0.process) serves" }
   }
 }

@@ -50,8 +50,11 @@ struct ConfigurationOption: ParsableArguments {
     }
   }
 
-  /// Whether the configuration names an admin server.
-  func namesAdminServer() throws(Failure) -> Bool { try places().admin != nil }
+  /// Whether to ask an admin server: the configuration has one, or no process is named that could get a signal instead.
+  func namesAdminServer(or signal: SignalOption) throws(Failure) -> Bool {
+    if signal.process == nil { return true }
+    return try places().admin != nil
+  }
 
   /// Connects to the admin server of the gate that runs with the configuration, or of the one gate that runs.
   func client() async throws(Failure) -> AdminClient {
