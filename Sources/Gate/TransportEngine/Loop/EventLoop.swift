@@ -123,15 +123,18 @@ final class EventLoop: @unchecked Sendable {
   /// Runs the loop until `stop()`.
   func run() {
     thread = pthread_self()
-    let capacity = 256
-    let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
+    let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: Self.mostEvents)
     defer { events.deallocate() }
     while !isStopping {
       let delay = timers.delay(from: now).map { Int32(min($0, 60_000)) } ?? -1
-      let count = epoll_wait(epoll, events, Int32(capacity), delay)
+      let count = epoll_wait(epoll, events, Int32(Self.mostEvents), delay)
       now = monotonicMilliseconds() &+ lead
       turn &+= 1
-      for index in 0..<Int(max(count, 0)) { dispatch(events[index]) }
+      if count <= Self.mostOpenings {
+        for index in 0..<Int(max(count, 0)) { dispatch(events[index]) }
+      } else {
+        dispatchOpenFirst(events, Int(count))
+      }
       while let slot = timers.nextExpired(now: now) { expire(slot) }
     }
     closeEverything()
@@ -177,12 +180,47 @@ final class EventLoop: @unchecked Sendable {
       runMailbox()
       return
     }
-    let token = SlotToken(slot: UInt32(truncatingIfNeeded: data >> 33), generation: UInt32(truncatingIfNeeded: data))
+    let token = Self.token(data)
     if let session = slots.session(token) {
       ready(session, side: data & 1 << 32 == 0 ? .client : .upstream, event.events)
     } else if let channel = slots.channel(token) {
       channel.ready(event.events, in: self)
     }
+  }
+
+  /// The maximum number of events that the loop takes at once.
+  private static let mostEvents = 4096
+  /// The maximum number of events of connections that are not open yet, where more are ready.
+  private static let mostOpenings = 32
+
+  /// Dispatches the events of open sessions, and then the first ones of connections that are not open yet: a session
+  /// does not wait until thousands of clients that come back at once have their handshakes.
+  ///
+  /// The rest of these is left to the next turn. epoll reports them again and in the same order, because each is still
+  /// ready. A listening socket is one of them, so that accepting does not run ahead of the handshakes: further clients
+  /// wait in the kernel's queue, where their time limits in the gate have not begun.
+  private func dispatchOpenFirst(_ events: UnsafeMutablePointer<epoll_event>, _ count: Int) {
+    var openings = 0
+    for index in 0..<count {
+      if isOfOpening(events[index]) {
+        events[openings] = events[index]
+        openings += 1
+      } else {
+        dispatch(events[index])
+      }
+    }
+    for index in 0..<min(openings, Self.mostOpenings) { dispatch(events[index]) }
+  }
+
+  /// Whether the event is of a connection that is not open yet, or of a listening socket, and is reported again.
+  private func isOfOpening(_ event: epoll_event) -> Bool {
+    // Others are reported once: see `Readiness.reset`.
+    guard event.events & (Readiness.input | Readiness.output) != 0, event.data.u64 != Self.wakeUpData else {
+      return false
+    }
+    let token = Self.token(event.data.u64)
+    if let session = slots.session(token) { return session.pointee.phase.isOpening }
+    return slots.channel(token) is Listener
   }
 
   private func expire(_ slot: UInt32) {
@@ -235,6 +273,10 @@ final class EventLoop: @unchecked Sendable {
 
   static func data(_ token: SlotToken, _ side: Side = .client) -> UInt64 {
     UInt64(token.slot) << 33 | (side == .upstream ? 1 << 32 : 0) | UInt64(token.generation)
+  }
+
+  private static func token(_ data: UInt64) -> SlotToken {
+    SlotToken(slot: UInt32(truncatingIfNeeded: data >> 33), generation: UInt32(truncatingIfNeeded: data))
   }
 
   func watch(_ fd: Int32, events: UInt32, data: UInt64) {

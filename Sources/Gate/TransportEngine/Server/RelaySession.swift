@@ -78,6 +78,14 @@ enum Phase {
     case .decision, .connection, .upstreamHandshake, .upgrade, .forward, .relay, .bridge, .conversation: false
     }
   }
+
+  /// Whether nothing flows yet between the client and what it asked for.
+  var isOpening: Bool {
+    switch self {
+    case .preface, .handshake, .head, .body, .decision, .answer, .connection, .upstreamHandshake, .upgrade: true
+    case .forward, .relay, .bridge, .conversation, .lingeringClose: false
+    }
+  }
 }
 
 /// A connection that a client opened, from TLS to the end of the relay. Plain memory that only its loop touches.

@@ -1,3 +1,5 @@
+import Dispatch
+import Glibc
 import Testing
 import Transport
 
@@ -53,6 +55,63 @@ extension EngineTests {
       for client in clients.prefix(93) { #expect(try client.readSome() == []) }
       for client in clients.suffix(7) { try Self.ask(client) }
       _ = gate
+    }
+
+    @Test("An open session does not wait behind connections that are not open yet, and each of these has its turn")
+    func openFirst() async throws {
+      let listener = try RawListener()
+      let gate = try TestGate(upstream: .webSocket(host: "127.0.0.1", port: listener.port))
+      let (client, backend) = try gate.open(through: listener)
+      let newer = try (0..<200).map { _ in try gate.connect() }
+      let loop = gate.engine.loops[0]
+      var descriptors: [Int32] = []
+      while descriptors.count < newer.count + 1 { descriptors = await Self.descriptors(loop) }
+      // The loop is held until all has arrived, the frame of the open session last.
+      let release = DispatchSemaphore(value: 0)
+      await withCheckedContinuation { continuation in
+        _ = loop.execute { _ in
+          continuation.resume()
+          release.wait()
+        }
+      }
+      for socket in newer { try socket.send(Self.request) }
+      try client.send(FrameTrackerTests.frame(2, [1, 2, 3], mask: [4, 5, 6, 7]))
+      for descriptor in descriptors {
+        var place = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&place, 1, 60_000) == 1)
+      }
+      let (begun, relayed) = await withCheckedContinuation { continuation in
+        // The loop may be woken for the first job before it looks at a socket, and for the second one after a turn.
+        _ = loop.execute { loop in
+          loop.execute { loop in continuation.resume(returning: Self.progress(loop)) }
+        }
+        release.signal()
+      }
+      #expect(begun <= 32 && relayed > 0)
+      _ = try backend.read(relayed)
+      for socket in newer { #expect(try socket.readHead().hasPrefix("HTTP/1.1 200 ")) }
+    }
+
+    private static func sessions(_ loop: EventLoop) -> [SessionRef] {
+      (0..<loop.slots.end).compactMap { loop.slots.token(in: $0) }.compactMap { loop.slots.session($0) }
+    }
+
+    /// The sockets of the clients.
+    private static func descriptors(_ loop: EventLoop) async -> [Int32] {
+      await withCheckedContinuation { continuation in
+        _ = loop.execute { loop in
+          continuation.resume(returning: sessions(loop).map { $0.pointee.ends[0].socket.fd })
+        }
+      }
+    }
+
+    /// How many clients are not waited for any more, and how many bytes the open session has passed on.
+    private static func progress(_ loop: EventLoop) -> (begun: Int, relayed: Int) {
+      let (open, others) = (sessions(loop).filter { $0.pointee.phase == .relay }, sessions(loop))
+      return (
+        others.count { ![.relay, .head].contains($0.pointee.phase) },
+        open.reduce(0) { $0 + Int($1.pointee.ends[0].bytes) }
+      )
     }
 
     @Test("Sessions in work keep their connections; as many again are accepted, and a further one is closed")
