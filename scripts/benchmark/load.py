@@ -10,16 +10,18 @@ from proxies import LOAD_CORE
 class Load:
     """A load generator with open sockets that works once per `run()`."""
 
-    def __init__(self, proxy, *arguments):
+    def __init__(self, proxy, *arguments, wrapper=(), waits=True):
+        """`wrapper` is a command that runs `attest`. Without `waits`, call `ready()` before the first run."""
         bench = proxy.bench
         # The gate's credentials, or none.
         access = ["--ca", bench.certificate]
         access += ["--authority", bench.authority] if proxy.is_verifying else ["--open"]
         self.proxy = proxy
         self.process = bench.processes.start(
-            [bench.binaries / "attest", "load", proxy.url, "--json", "--step", *access, *arguments],
+            [*wrapper, bench.binaries / "attest", "load", proxy.url, "--json", "--step", *access, *arguments],
             bench.folder / "load.log", LOAD_CORE, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._line()
+        if waits:
+            self.ready()
 
     def __enter__(self):
         return self
@@ -28,12 +30,23 @@ class Load:
         if kind is None:
             self.end()
 
+    def ready(self):
+        """Waits until all sockets are open."""
+        self._line()
+
+    def begin(self):
+        self.process.popen.stdin.write("\n")
+        self.process.popen.stdin.flush()
+
+    def report(self):
+        """Waits for the report of what `begin()` has started."""
+        return json.loads(self._line())
+
     def run(self):
         """Runs once. Returns the report, with the proxy's CPU time per message or connection in microseconds."""
         before = self.proxy.process.cpu
-        self.process.popen.stdin.write("\n")
-        self.process.popen.stdin.flush()
-        report = json.loads(self._line())
+        self.begin()
+        report = self.report()
         used = self.proxy.process.cpu - before
         report["cpuMicroseconds"] = used * 1e6 / report["count"] if report["count"] else None
         return report

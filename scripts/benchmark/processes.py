@@ -14,9 +14,15 @@ class Failed(Exception):
     """The benchmark failed; the message gives the reason."""
 
 
-def raise_descriptor_limit():
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+def raise_descriptor_limit(least=0):
+    """Raises the limit of this process and its children to all that is allowed. Root raises that to `least` as well."""
+    _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = max(allowed, least)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    except (ValueError, OSError):
+        raise Failed(f"{least:,} descriptors are required and {allowed:,} are allowed\n"
+                     "hint: raise `ulimit -n`, which needs CAP_SYS_RESOURCE") from None
     return most
 
 

@@ -1,5 +1,6 @@
-"""Configurations of nginx, HAProxy and the gate for the same task, in front of one echo server."""
+"""Configurations of nginx, HAProxy and the gate for the same task, in front of one or several echo servers."""
 
+import json
 import subprocess
 import time
 
@@ -21,6 +22,9 @@ http {{
   fastcgi_temp_path {folder}/nginx-fastcgi;
   uwsgi_temp_path {folder}/nginx-uwsgi;
   scgi_temp_path {folder}/nginx-scgi;
+  upstream echo {{
+    {nginx_servers}
+  }}
   server {{
     listen 127.0.0.1:{port} ssl backlog=4096;
     ssl_certificate {certificate};
@@ -32,7 +36,7 @@ http {{
     ssl_session_tickets off;
     ssl_buffer_size 16k;
     location / {{
-      proxy_pass http://127.0.0.1:{backend};
+      proxy_pass http://echo;
       proxy_http_version 1.1;
       proxy_set_header Upgrade $http_upgrade;
       proxy_set_header Connection "upgrade";
@@ -65,7 +69,7 @@ frontend front
   bind 127.0.0.1:{port} ssl crt {folder}/haproxy.pem backlog 4096
   default_backend echo
 backend echo
-  server echo 127.0.0.1:{backend}
+  {haproxy_servers}
 """
 
 GATE = """\
@@ -76,28 +80,34 @@ app_attest:
   enforcement: {enforcement}
   apps: [{{ team_id: SALLYPORT1, bundle_id: com.example.app, environments: [development] }}]
   trust: {{ attestation_root_file: "{authority}/attestation-root.pem", receipt_root_file: "{authority}/receipt-root.pem" }}
-routes: [{{ path: /, upstream: "ws://127.0.0.1:{backend}" }}]
+routes: [{{ path: /, upstream: {upstreams} }}]
 session: {{ idle_timeout: off, ping: off }}
-store: {{ url: "sqlite://{folder}/{name}.db" }}
-limits: {{ per_key: {{ sessions: off }} }}
+store: {{ url: "{store}" }}
+limits: {{ global_sessions: {sessions}, per_key: {{ sessions: off }} }}
+{more}
 """
 
 
 class Bench:
-    """A folder with a CA, an echo server, and the configurations of the proxies in front of it."""
+    """A folder with a CA, echo servers, and the configurations of the proxies in front of them."""
 
-    def __init__(self, processes, folder, binaries, files, gate):
+    def __init__(self, processes, folder, binaries, files, gate, echoes=1):
         """`binaries` is the folder of the build; `gate` is the gate to measure."""
         self.processes, self.folder, self.binaries, self.files, self.gate = processes, folder, binaries, files, gate
         self.authority = folder / "authority"
         self.certificate, self.key = folder / "server.pem", folder / "server.key"
         self._make_authority()
         self._make_certificate()
-        self.backend = free_port()
-        echo = self.processes.start(
-            [binaries / "attest", "echo", "--listen", f"127.0.0.1:{self.backend}"], folder / "echo.log", LOAD_CORE)
-        self.echo = echo.wait_for_port(self.backend)
+        self.backends = [self._start_echo() for _ in range(echoes)]
         self.count = 0
+
+    def _start_echo(self):
+        """Starts an echo server. Returns its port."""
+        port = free_port()
+        self.processes.start(
+            [self.binaries / "attest", "echo", "--listen", f"127.0.0.1:{port}"], self.folder / "echo.log",
+            LOAD_CORE).wait_for_port(port)
+        return port
 
     def _make_authority(self):
         """Runs `sallyport dev` to create the roots of simulated devices."""
@@ -115,19 +125,25 @@ class Bench:
         (self.folder / "haproxy.pem").touch(mode=0o600)
         (self.folder / "haproxy.pem").write_text(self.certificate.read_text() + self.key.read_text())
 
-    def start(self, name, program=None, **options):
+    def start(self, name, program=None, settings=None, **options):
         """Starts a new `nginx`, `haproxy`, `gate` (without enforcement), `gate-verified` or `gate-two-loops`.
 
-        `program` replaces the built gate; the options are those of `Proxy`.
+        `program` replaces the built gate, and `settings` replace `store`, `sessions` and `more` in the gate's
+        configuration; the options are those of `Proxy`.
         """
         self.count += 1
         port = free_port()
+        addresses = [f"127.0.0.1:{backend}" for backend in self.backends]
+        upstreams = [f"ws://{address}" for address in addresses]
         values = dict(
             folder=self.folder, authority=self.authority, certificate=self.certificate, key=self.key,
-            backend=self.backend, port=port, files=self.files,
-            half=(self.files - 100) // 2, name=f"{name}-{self.count}",
-            enforcement="enforce" if name == "gate-verified" else "off",
+            nginx_servers="\n    ".join(f"server {address} max_fails=0;" for address in addresses),
+            haproxy_servers="\n  ".join(f"server echo{number} {address}" for number, address in enumerate(addresses)),
+            upstreams=json.dumps(upstreams if len(upstreams) > 1 else upstreams[0]), port=port, files=self.files,
+            half=(self.files - 100) // 2, store=f"sqlite://{self.folder}/{name}-{self.count}.db", sessions=20_000,
+            more="", enforcement="enforce" if name == "gate-verified" else "off",
             loops=2 if name == "gate-two-loops" else 1)
+        values.update(settings or {})
         config = self.folder / f"{name}-{self.count}.conf"
         template = {"nginx": NGINX, "haproxy": HAPROXY}.get(name, GATE)
         config.write_text(template.format(**values))
