@@ -117,6 +117,8 @@ class Accounts:
     def __init__(self, device, work, chance, administer, locks=False, numbers=None):
         self.device, self.work, self.chance, self.administer, self.locks = device, work, chance, administer, locks
         self.accounts, self.numbers, self.found = [], numbers or itertools.count(), []
+        # Older accounts, of which a check reads only the number of their devices.
+        self.past = []
         self.totals = {"enrolled": 0, "codes spent": 0, "trusts revoked": 0, "removed": 0}
         if locks:
             self.totals["locked"] = 0
@@ -166,9 +168,12 @@ class Accounts:
         lost, self.found = self.found, []
         lines = [line for line in self.administer("users", "--json").splitlines() if line.startswith("{")]
         devices = {one["username"]: one["devices"] for one in map(json.loads, lines)}
-        for account in self.accounts:
+        for account in self.past + self.accounts:
             if account.is_removed and devices.get(account.name):
                 lost.append(f"{account.name}: its device was removed, and is enrolled")
+            if account.is_enrolled and not account.may_be_removed and not devices.get(account.name):
+                lost.append(f"{account.name}: its device was enrolled, and is missing")
+        for account in self.accounts:
             try:
                 if account.is_locked and account.signs_in():
                     lost.append(f"{account.name}: was locked, and signs in")
@@ -176,6 +181,7 @@ class Accounts:
                     lost += self.judge(account)
             except Failed as error:
                 lost.append(f"{account.name}: {error}")
+        self.past += self.accounts[:-4]
         self.accounts = self.accounts[-4:]
         return lost
 

@@ -442,18 +442,25 @@ sed -i 's|^    upstream: ws://127.0.0.1:8080$|&\\n    forward: all|' /etc/sallyp
 cp -p /etc/sallyport/sallyport.yaml /root/sallyport.yaml""")
 
 
-def configure_postgresql(machine):
-    """Gives gate and backend a database each, and configures them for that."""
-    for name, place in [("sallyport", "/etc/sallyport/store.password"), ("mfa", "/etc/mfa/db.password")]:
+# For each user that may have a database: its password file, its configuration, and the edits that make it use both.
+DATABASES = {
+    "sallyport": ("/etc/sallyport/store.password", "/etc/sallyport/sallyport.yaml", [
+        r"s|^  url: sqlite:.*|  url: postgres://sallyport@localhost/sallyport\n  password_file: store.password|"]),
+    "mfa": ("/etc/mfa/db.password", "/etc/mfa/mfa.yaml", [
+        "s|^database: .*|database: postgres://mfa@localhost/mfa|",
+        "s|^#database_password_file: .*|database_password_file: db.password|"]),
+}
+
+
+def configure_postgresql(machine, users=tuple(DATABASES)):
+    """Gives gate and backend, or one of them, a database each, and configures them for that."""
+    for name in users:
+        password, configuration, edits = DATABASES[name]
         machine.sh(f"""set -e
 cd /
 password=$(head -c 16 /dev/urandom | base64)
 printf '%s\\n%s\\n' "$password" "$password" | runuser -u postgres -- createuser --pwprompt {name}
 runuser -u postgres -- createdb --owner={name} {name}
-printf '%s\\n' "$password" | install -o {name} -m 400 /dev/stdin {place}""")
-    machine.sh("""set -e
-sed -i 's|^  url: sqlite:.*|  url: postgres://sallyport@localhost/sallyport\\n  password_file: store.password|' \\
-  /etc/sallyport/sallyport.yaml
-sed -i -e 's|^database: .*|database: postgres://mfa@localhost/mfa|' \\
-  -e 's|^#database_password_file: .*|database_password_file: db.password|' /etc/mfa/mfa.yaml
-cp -p /etc/sallyport/sallyport.yaml /etc/mfa/mfa.yaml /root""")
+printf '%s\\n' "$password" | install -o {name} -m 400 /dev/stdin {password}
+sed -i {' '.join(f"-e '{one}'" for one in edits)} {configuration}
+cp -p {configuration} /root""")

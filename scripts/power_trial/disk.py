@@ -3,7 +3,8 @@ import socket
 import struct
 import threading
 
-STATE_SIZE = 256 << 20
+# PostgreSQL keeps 80 MB of its log, and may need twice as much.
+STATE_SIZE = 512 << 20
 SECTOR = 512
 
 
@@ -50,6 +51,17 @@ class Disk:
                     self.durable[sector * SECTOR:(sector + 1) * SECTOR] = self.chance.choice(contents)
                     kept += 1
             return len(self.unflushed), kept
+
+    def save(self, path):
+        """Writes the durable content to a sparse file."""
+        step = 1 << 20
+        with open(path, "wb") as file:
+            file.truncate(STATE_SIZE)
+            for start in range(0, STATE_SIZE, step):
+                part = self.durable[start:start + step]
+                if any(part):
+                    file.seek(start)
+                    file.write(part)
 
     def write(self, offset, data, is_forced):
         self.current[offset:offset + len(data)] = data

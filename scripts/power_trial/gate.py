@@ -1,7 +1,7 @@
 """The gate in front of an echo server: devices register, get in and are revoked."""
 from phones import Phone, opening
 from power_trial.trial import Trial
-from virtual_machine import await_true, configure
+from virtual_machine import await_true, configure, configure_postgresql
 
 
 class GateTrial(Trial):
@@ -13,6 +13,9 @@ class GateTrial(Trial):
 
     def configure(self):
         configure(self.machine)
+        if self.arguments.postgresql:
+            configure_postgresql(self.machine, ["sallyport"])
+            self.machine.sh("runuser -u sallyport -- sallyport store migrate")
         self.machine.sh("systemctl --quiet enable --now sallyport.socket sallyport.service", within=300)
 
     def require_serving(self):

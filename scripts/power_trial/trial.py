@@ -16,8 +16,6 @@ class Trial:
 
     # The folders of /var/lib that are on the disk with the cache.
     folders = []
-    # Packages of Debian that the machine has in addition.
-    further = []
     # The seconds until a cut.
     seconds = (8, 20)
     # The packages of this project.
@@ -29,6 +27,10 @@ class Trial:
         self.chance = random.Random(self.seed)
         self.root = work / "root.qcow2"
         self.starts, self.machine, self.port = 0, None, None
+        if arguments.postgresql:
+            self.folders = [*self.folders, "postgresql"]
+        # Lets the power be cut at once.
+        self.is_due = threading.Event()
         empty = work / "state.ext4"
         run("mke2fs", "-q", "-t", "ext4", "-L", "state", empty, f"{STATE_SIZE >> 10}k")
         self.state = Disk(empty.read_bytes(), work / "state.socket", self.chance, arguments.control)
@@ -71,13 +73,12 @@ class Trial:
         self.port = self.machine.port
         self.device.url = f"wss://localhost:{self.port}/"
         # A machine whose disk is damaged asks for an administrator.
-        self.machine.await_boot(within=300)
+        self.machine.await_boot(within=600)
 
     def end(self):
         if self.machine:
             self.machine.stop()
             if self.arguments.log:
-                self.arguments.log.mkdir(parents=True, exist_ok=True)
                 shutil.copy(self.machine.console, self.arguments.log / f"console{self.starts}.txt")
             self.machine = None
 
@@ -108,11 +109,20 @@ dpkg -i {' '.join(f'/mnt/{package}_*.deb' for package in self.packages)}""", wit
         self.state.durable = bytearray(self.state.current)
         self.end()
 
+    def save_journal(self):
+        """Writes the journal of this start to the folder of --log, if the machine still answers."""
+        try:
+            _, text = self.machine.send("journalctl --no-pager -b", 60)
+            (self.arguments.log / f"journal{self.starts}.txt").write_text(text)
+        except (Failed, OSError) as error:
+            print(f"  | no journal: {error}", flush=True)
+
     # The cuts.
 
     def work_until_cut(self):
         """Lets devices use the services, and cuts the power meanwhile. Returns what was acknowledged."""
         stopped, faults, before = threading.Event(), [], self.totals()
+        self.is_due.clear()
 
         def act(number):
             chance = random.Random(f"{self.seed}-{self.starts}-{number}")
@@ -126,11 +136,13 @@ dpkg -i {' '.join(f'/mnt/{package}_*.deb' for package in self.packages)}""", wit
         workers = [threading.Thread(target=act, args=[number]) for number in range(2)]
         for worker in workers:
             worker.start()
-        time.sleep(self.chance.uniform(*self.seconds))
+        self.is_due.wait(self.chance.uniform(*self.seconds))
         # First the disk, then the processor: what the machine still says is not acknowledged by anything on the disk.
         unflushed, kept = self.state.cut()
         stopped.set()
         self.end()
+        if self.arguments.log:
+            self.state.save(self.arguments.log / "state.img")
         for worker in workers:
             worker.join()
         if faults:
@@ -139,6 +151,8 @@ dpkg -i {' '.join(f'/mnt/{package}_*.deb' for package in self.packages)}""", wit
 
     def run(self):
         print(f"scripts/power: seed {self.seed}", flush=True)
+        if self.arguments.log:
+            self.arguments.log.mkdir(parents=True, exist_ok=True)
         self.prepare()
         lost = []
         for number in range(1, self.arguments.cuts + 2):
@@ -149,7 +163,9 @@ dpkg -i {' '.join(f'/mnt/{package}_*.deb' for package in self.packages)}""", wit
             except Failed as error:
                 found = [str(error)]
             lost += found
-            print("".join(f"  | {line}\n" for line in found), end="", flush=True)
+            print("".join(f"  | {line}\n" for text in found for line in text.splitlines()), end="", flush=True)
+            if found and self.arguments.log:
+                self.save_journal()
             # A store that is not what the devices know would give the same findings again.
             if found or number > self.arguments.cuts:
                 break
