@@ -18,6 +18,7 @@ ROTATION = """#!/bin/sh -e
 umask 077
 mfa-backend keys make >new.json
 { sed 's/]$/,/' new.json && sed 's/^\\[//' keys.json; } >both.json
+sync
 mfa-backend keys rotate --keys both.json
 mv new.json keys.json
 rm both.json
