@@ -158,6 +158,7 @@ extension BackendSettings.Database {
 
   private static let keysHint = "create a keys file with: mfa-backend keys make"
 
+  /// Reads the keys that seal the data keys. They are on the disk before the first of them seals anything.
   func keys() throws -> KeyEncryptionKeys {
     guard case .kept(_, let file, _) = self else { return .ephemeral(.system) }
     struct Entry: Decodable { let name: String, key: String }
@@ -170,6 +171,7 @@ extension BackendSettings.Database {
         .configuration, "\(file): two keys have the same name",
         hint: "create the new key again with mfa-backend keys make, which chooses a unique name")
     }
+    try InputFile.flush(file, "the keys file")
     do throws(KeyEncryptionKeys.Malformed) {
       return try KeyEncryptionKeys(entries.map { ($0.name, Base64.decode($0.key) ?? []) })
     } catch {

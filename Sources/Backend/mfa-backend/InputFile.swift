@@ -37,6 +37,31 @@ enum InputFile {
     }
   }
 
+  /// Brings a file and its name to the disk, for content that the database is about to depend on: a power failure soon
+  /// after the command that wrote the file could take it away.
+  ///
+  /// What cannot be flushed is passed over: a pipe, a file in memory, a folder that this user may not read.
+  ///
+  /// - Throws: `Failure` if the disk does not take it.
+  static func flush(_ path: String, _ use: String) throws(Failure) {
+    // The name of a link, and that of the file to which it leads.
+    let folders = [
+      path,
+      path.withCString { realpath($0, nil) }.map { place in
+        defer { free(place) }
+        return String(cString: place)
+      },
+    ].compactMap(\.self).map { ($0 as NSString).deletingLastPathComponent }
+    for place in [path] + folders.map({ $0.isEmpty ? "." : $0 }) {
+      let descriptor = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+      guard descriptor >= 0 else { continue }
+      defer { close(descriptor) }
+      guard fsync(descriptor) == 0 || errno == EINVAL || errno == EROFS else {
+        throw Failure(.cannotWrite, "\(use) \(path) cannot be brought to the disk: \(String(cString: strerror(errno)))")
+      }
+    }
+  }
+
   /// The first line of a secret file that is not empty.
   static func secretLine(_ path: String, _ use: String, warns: Bool = true) throws(Failure) -> String {
     let text = String(decoding: try readSecret(path, use, warns: warns), as: UTF8.self)
