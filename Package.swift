@@ -159,8 +159,8 @@ package.targets += Room.common.sources([
   "OneTimePasswords": ["ByteCoding", "Crypto"],  // HOTP and TOTP (RFC 4226, RFC 6238), and otpauth links.
   "ProcessSignals": ["CLinux", "Locking"],  // Signals, and files that a signal must not leave behind.
   "QREncoding": ["CQREncode"],  // QR codes of texts.
-  // HTTP without a client: request, response, proxies of the environment, what gates say to their clients, and the rules of
-  // ID tokens and of documents of OpenID providers, without cryptography.
+  // HTTP without a client: request, response, proxies of the environment; what gates say to their clients; and, without
+  // cryptography, the rules of ID tokens and of documents of OpenID providers.
   "Wire": ["ByteCoding", "Locking"],
 ])
 package.targets += Room.common.tests([
@@ -316,7 +316,7 @@ package.targets += Room.app.sources([
   "AttestClient": ["Wire"],  // Devices of an app: keys, assertions, sockets through a gate.
   "MFAClient": ["AttestClient", "MFAWire"],  // The operations of the MFA backend for an app.
   "MFAViewModels": ["MFAClient"],  // The screens of an app as states and events.
-  // Signing in at identity providers, and the rules of ID tokens.
+  // Signing in at identity providers.
   "OIDCClient": ["Wire", "Crypto", "CryptoExtras", "JWTKit"],
 ])
 package.targets += Room.app.tests([

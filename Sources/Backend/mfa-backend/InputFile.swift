@@ -57,7 +57,9 @@ enum InputFile {
       guard descriptor >= 0 else { continue }
       defer { close(descriptor) }
       guard fsync(descriptor) == 0 || errno == EINVAL || errno == EROFS else {
-        throw Failure(.cannotWrite, "\(use) \(path) cannot be brought to the disk: \(String(cString: strerror(errno)))")
+        throw Failure(
+          .cannotWrite, "\(use) \(path) cannot be brought to the disk: \(String(cString: strerror(errno)))",
+          hint: "check the disk and its free space, or move the file to another disk")
       }
     }
   }
