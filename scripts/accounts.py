@@ -144,7 +144,7 @@ class Accounts:
                 self.totals["codes spent"] += 1
             account.remove()
             self.totals["removed"] += 1
-        elif scope == "mfa" and account.spent and account.refusals < 2 and self.chance.random() < 0.4:
+        elif scope == "mfa" and account.spent and account.codes and account.refusals < 2 and self.chance.random() < 0.4:
             if account.accepts_again(self.chance.choice(account.spent)):
                 self.found.append(f"{account.name}: a used backup code was accepted")
         elif scope == "mfa" and len(account.codes) > 3:
@@ -201,13 +201,14 @@ class Accounts:
             scope = account.sign_in()
         if scope != "mfa":
             return lost + [f"{account.name}: signs in without the second factor"]
-        if account.spent and account.accepts_again(account.spent[-1]):
-            return lost + [f"{account.name}: a used backup code was accepted"]
+        # attest sends no backup code to an account that has none left.
         if account.codes:
+            if account.spent and account.accepts_again(account.spent[-1]):
+                return lost + [f"{account.name}: a used backup code was accepted"]
             account.spend()
             self.totals["codes spent"] += 1
-            remaining, made = account.remaining_codes(), len(account.codes) + len(account.sent)
-            if not made - len(account.sent) <= remaining <= made - len(account.spent):
-                lost.append(
-                    f"{account.name}: {remaining} of {made} backup codes remain, and {len(account.spent)} are spent")
+        remaining, made = account.remaining_codes(), len(account.codes) + len(account.sent)
+        if not made - len(account.sent) <= remaining <= made - len(account.spent):
+            lost.append(
+                f"{account.name}: {remaining} of {made} backup codes remain, and {len(account.spent)} are spent")
         return lost
