@@ -368,6 +368,7 @@ def details(result, storm):
     if readiness:
         reasons = [f"{name} {count}" for name, count in readiness["unready"].items()]
         reasons += [f"no answer {readiness['unanswered']}"] if readiness["unanswered"] else []
+        reasons += [f"overloaded {readiness['warnings']['load']}"] if "load" in readiness["warnings"] else []
         reasons += [f"slowest answer {readiness['slowest_milliseconds']:.0f} ms"]
         yield f"{title}: /readyz: {', '.join(reasons)}"
     if storm["counters"]:

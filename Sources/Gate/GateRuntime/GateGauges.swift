@@ -28,6 +28,11 @@ enum GateGauges {
     registry.values("sallyport_connections_active", "Open client connections, in any phase.") {
       [Sample(Double(await engine.traffic().connections))]
     }
+    registry.values(
+      "sallyport_overloaded", "1 while new connections wait for longer than a second, or are not accepted."
+    ) {
+      [Sample(engine.overload == nil ? 0 : 1)]
+    }
     registry.values("sallyport_sessions_active", "Open sessions.") { [Sample(Double(await engine.traffic().sessions))] }
     registry.values(
       "sallyport_session_bytes_total", "Relayed WebSocket bytes, including frame headers.", kind: .counter,

@@ -34,6 +34,10 @@ extension GateServer {
       ReadinessCheck("listener") { [life] in
         if case .leaving = life.withLock(\.self) { .unready("the gate is shutting down") } else { .ready("ok") }
       },
+      // Not unready: the other gates probably have as many clients, and a balancer without targets refuses all of them.
+      ReadinessCheck("load", applies: { [engine] in engine.overload != nil }) { [engine] in
+        engine.overload.map { .warning("WARNING: overloaded: \($0.text)") } ?? .ready("ok")
+      },
       ReadinessCheck("enforcement") { [enforcement] in
         let meaning = enforcement.withLock(\.self)
         return meaning == GateSettings.AppAttest.Enforcement.enforce.rawValue ? .ready(meaning) : .warning(meaning)
@@ -173,6 +177,17 @@ extension GateServer {
     return GateStatus.Configuration(
       current: state.fault == nil, loadedAt: Timestamp(seconds: state.lastSuccess.seconds).description,
       fault: state.fault, file: loader.file)
+  }
+}
+
+extension EngineOverload {
+  /// The state in one sentence, for operators.
+  fileprivate var text: String {
+    switch self {
+    case .behind(let time):
+      "new connections have waited for \(time.components.seconds) seconds: open sessions go first; start another gate"
+    case .acceptPaused: "no connection is accepted, for lack of descriptors or memory: see the log"
+    }
   }
 }
 

@@ -5,8 +5,8 @@ internal import Locking
 /// The event loop of one thread and its connections. It waits, reads, decides and writes, and shares only a
 /// mailbox with other threads.
 ///
-/// `@unchecked Sendable`: from `run()` on, only the loop's own thread touches the state, except `mailbox`, `wakeUp`
-/// and `waitingForEnd`. Other threads pass closures through `execute`.
+/// `@unchecked Sendable`: from `run()` on, only the loop's own thread touches the state, except `mailbox`, `wakeUp`,
+/// `waitingForEnd` and `backlog`. Other threads pass closures through `execute`.
 ///
 /// Properties that every event reads have no run-time check of exclusive access: only short reads and writes touch
 /// them, and the checks cost a connection some thousand instructions.
@@ -25,6 +25,9 @@ final class EventLoop: @unchecked Sendable {
   /// The number of the current wake-up.
   @exclusivity(unchecked)
   private(set) var turn: UInt64 = 0
+  /// The last turn in which a listener accepted a whole round, as in the turn before: its queue may hold more.
+  @exclusivity(unchecked)
+  var floodTurn: UInt64 = 0
   @exclusivity(unchecked)
   var timers: TimerWheel
   @exclusivity(unchecked)
@@ -52,6 +55,11 @@ final class EventLoop: @unchecked Sendable {
   /// Whether every connection closes after its next response, because the loop no longer listens.
   @exclusivity(unchecked)
   private(set) var isLeaving = false
+  /// What other threads may know of the connections that wait for this loop.
+  let backlog = OpeningBacklog()
+  /// When connections that are not open yet began to wait in every turn; `nil` if none had to in the last one.
+  @exclusivity(unchecked)
+  private var behindSince: Milliseconds?
 
   private let epoll: Int32
   private let wakeUp: Int32
@@ -126,15 +134,16 @@ final class EventLoop: @unchecked Sendable {
     let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: Self.mostEvents)
     defer { events.deallocate() }
     while !isStopping {
-      let delay = timers.delay(from: now).map { Int32(min($0, 60_000)) } ?? -1
       let count = epoll_wait(epoll, events, Int32(Self.mostEvents), delay)
       now = monotonicMilliseconds() &+ lead
       turn &+= 1
+      var isBehind = false
       if count <= Self.mostOpenings {
         for index in 0..<Int(max(count, 0)) { dispatch(events[index]) }
       } else {
-        dispatchOpenFirst(events, Int(count))
+        isBehind = dispatchOpenFirst(events, Int(count))
       }
+      noteBacklog(isBehind || floodTurn == turn)
       while let slot = timers.nextExpired(now: now) { expire(slot) }
     }
     closeEverything()
@@ -145,6 +154,26 @@ final class EventLoop: @unchecked Sendable {
       return waiting
     }
     for body in waiting ?? [] { body() }
+  }
+
+  /// The time until the next timer in milliseconds, for epoll; -1 for none.
+  private var delay: Int32 {
+    let timer = timers.delay(from: now).map { Int32(min($0, 60_000)) } ?? -1
+    guard behindSince != nil else { return timer }
+    // If nothing more is ready, the loop is not behind any more and must say so.
+    return timer < 0 ? Self.backlogPause : min(timer, Self.backlogPause)
+  }
+
+  /// Notes whether connections that are not open yet wait for the next turn.
+  private func noteBacklog(_ isBehind: Bool) {
+    if isBehind {
+      let since = behindSince ?? now
+      behindSince = since
+      backlog.noteBehind(for: now - since)
+    } else if behindSince != nil {
+      behindSince = nil
+      backlog.noteBehind(for: 0)
+    }
   }
 
   /// Calls `body` once the loop has closed everything; at once if it already has.
@@ -192,6 +221,8 @@ final class EventLoop: @unchecked Sendable {
   private static let mostEvents = 4096
   /// The maximum number of events of connections that are not open yet, where more are ready.
   private static let mostOpenings = 32
+  /// The longest wait of a loop that is behind, in milliseconds.
+  private static let backlogPause: Int32 = 100
 
   /// Dispatches the events of open sessions, and then the first ones of connections that are not open yet: a session
   /// does not wait until thousands of clients that come back at once have their handshakes.
@@ -199,7 +230,9 @@ final class EventLoop: @unchecked Sendable {
   /// The rest of these is left to the next turn. epoll reports them again and in the same order, because each is still
   /// ready. A listening socket is one of them, so that accepting does not run ahead of the handshakes: further clients
   /// wait in the kernel's queue, where their time limits in the gate have not begun.
-  private func dispatchOpenFirst(_ events: UnsafeMutablePointer<epoll_event>, _ count: Int) {
+  ///
+  /// - Returns: Whether the next turn has a rest.
+  private func dispatchOpenFirst(_ events: UnsafeMutablePointer<epoll_event>, _ count: Int) -> Bool {
     var openings = 0
     for index in 0..<count {
       if isOfOpening(events[index]) {
@@ -210,6 +243,7 @@ final class EventLoop: @unchecked Sendable {
       }
     }
     for index in 0..<min(openings, Self.mostOpenings) { dispatch(events[index]) }
+    return openings > Self.mostOpenings
   }
 
   /// Whether the event is of a connection that is not open yet, or of a listening socket, and is reported again.

@@ -60,6 +60,7 @@ final class Listener: LoopChannel {
 
   private func stop(in loop: EventLoop) {
     loop.timers.cancel(timer)
+    endPause(in: loop)
     if !isShared { shutdown(fd, Int32(SHUT_RDWR)) }
     loop.unwatch(fd)
     loop.remove(self)
@@ -69,7 +70,9 @@ final class Listener: LoopChannel {
   /// when the queue is not empty in the next turn either, each round is twice as wide as the one before.
   override func ready(_ events: UInt32, in loop: EventLoop) {
     width = loop.turn == nextTurn ? min(width * 2, Self.most) : 1
-    if accept(width, in: loop) { nextTurn = loop.turn + 1 }
+    guard accept(width, in: loop) else { return }
+    nextTurn = loop.turn + 1
+    if width > 1 { loop.floodTurn = loop.turn }
   }
 
   /// Accepts at most `count` connections, so that a flood of new ones does not delay the open ones. Returns `false` if
@@ -113,9 +116,16 @@ final class Listener: LoopChannel {
   private func pause(in loop: EventLoop, _ reason: String) {
     guard !isPaused else { return }
     isPaused = true
+    loop.backlog.notePause(began: true)
     loop.service?.report(.acceptPaused(reason: reason))
     loop.unwatch(fd)
     loop.timers.schedule(timer, at: loop.now + 200)
+  }
+
+  private func endPause(in loop: EventLoop) {
+    guard isPaused else { return }
+    isPaused = false
+    loop.backlog.notePause(began: false)
   }
 
   override func abandon(in loop: EventLoop) { stop(in: loop) }
@@ -125,7 +135,7 @@ final class Listener: LoopChannel {
       loop.timers.schedule(timer, at: loop.now + 200)
       return
     }
-    isPaused = false
+    endPause(in: loop)
     watch(in: loop)
   }
 }

@@ -20,12 +20,16 @@ struct ScarcityTests {
       process: process, folder: folder, port: try await GateLog(lines: process.errors).listeningPort())
   }
 
-  @Test("A gate without free descriptors logs it, keeps its open sockets, and accepts new ones later")
+  @Test("A gate without free descriptors reports it, keeps its open sockets, and accepts new ones later")
   func descriptors() async throws {
     let backend = try await EchoBackend()
     defer { backend.process.kill() }
     try await Places.withTemporaryFolder { folder in
-      try RunningGate.prepare(folder, GateConfiguration(upstream: backend.upstream, enforcement: "off"))
+      try RunningGate.prepare(
+        folder,
+        GateConfiguration(
+          upstream: backend.upstream, enforcement: "off",
+          sections: ["admin: { listen: \"unix:\(folder)/admin.sock\" }"]))
       let gate = try await start(in: folder, after: "ulimit -n 100")
       defer { gate.process.kill() }
       let visitor = try Visitor(gate)
@@ -35,6 +39,13 @@ struct ScarcityTests {
       for _ in 0..<200 { flood.append(try await engine.connect(host: "127.0.0.1", port: gate.port, tls: nil)) }
       let entry = try await gate.log.first("the lack of descriptors") { $0.message.hasPrefix("accept paused") }
       #expect(entry.level == "error")
+      let readiness = try await ChildProcess.run(
+        Places.tool("curl"), ["-s", "--unix-socket", folder + "/admin.sock", "http://localhost/readyz?verbose"]
+      ).output
+      #expect(
+        readiness.contains { $0.hasPrefix("[+] load: WARNING: overloaded: no connection is accepted") },
+        "\(readiness)")
+      #expect(readiness.last == "ready")
       try await expectEcho(over: open)
       flood.removeAll()
       try await expectEcho(over: visitor.open())

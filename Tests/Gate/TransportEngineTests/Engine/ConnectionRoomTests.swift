@@ -64,21 +64,9 @@ extension EngineTests {
       let (client, backend) = try gate.open(through: listener)
       let newer = try (0..<200).map { _ in try gate.connect() }
       let loop = gate.engine.loops[0]
-      var descriptors: [Int32] = []
-      while descriptors.count < newer.count + 1 { descriptors = await Self.descriptors(loop) }
-      // The loop is held until all has arrived, the frame of the open session last.
-      let release = DispatchSemaphore(value: 0)
-      await withCheckedContinuation { continuation in
-        _ = loop.execute { _ in
-          continuation.resume()
-          release.wait()
-        }
-      }
-      for socket in newer { try socket.send(Self.request) }
-      try client.send(FrameTrackerTests.frame(2, [1, 2, 3], mask: [4, 5, 6, 7]))
-      for descriptor in descriptors {
-        var place = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        #expect(poll(&place, 1, 60_000) == 1)
+      let release = try await Self.holding(loop, until: newer.count + 1) {
+        for socket in newer { try socket.send(Self.request) }
+        try client.send(FrameTrackerTests.frame(2, [1, 2, 3], mask: [4, 5, 6, 7]))
       }
       let (begun, relayed) = await withCheckedContinuation { continuation in
         // The loop may be woken for the first job before it looks at a socket, and for the second one after a turn.
@@ -90,6 +78,60 @@ extension EngineTests {
       #expect(begun <= 32 && relayed > 0)
       _ = try backend.read(relayed)
       for socket in newer { #expect(try socket.readHead().hasPrefix("HTTP/1.1 200 ")) }
+    }
+
+    @Test("A loop is overloaded while connections wait in each turn for a second, and no longer when it has caught up")
+    func overload() async throws {
+      let gate = try TestGate(upstream: .webSocket(host: "127.0.0.1", port: RawListener().port))
+      let newer = try (0..<200).map { _ in try gate.connect() }
+      let (engine, loop) = (gate.engine, gate.engine.loops[0])
+      let release = try await Self.holding(loop, until: newer.count) {
+        for socket in newer { try socket.send(Self.request) }
+      }
+      #expect(engine.overload == nil)
+      let (first, second) = await withCheckedContinuation { continuation in
+        // Each job runs in a turn of its own, before the connections of that turn.
+        _ = loop.execute { loop in
+          loop.execute { loop in
+            let first = engine.overload
+            loop.pass(1_000)
+            loop.execute { loop in
+              loop.execute { _ in continuation.resume(returning: (first, engine.overload)) }
+            }
+          }
+        }
+        release.signal()
+      }
+      #expect(first == nil)
+      guard case .behind(let time) = second else {
+        Issue.record("not overloaded: \(String(describing: second))")
+        return
+      }
+      #expect(time >= .seconds(1))
+      for socket in newer { #expect(try socket.readHead().hasPrefix("HTTP/1.1 200 ")) }
+      while engine.overload != nil { await Task.yield() }
+    }
+
+    /// Holds `loop` once it has `count` connections, until all that `send` sends has arrived and the result is signalled.
+    /// What is sent first arrives first.
+    private static func holding(
+      _ loop: EventLoop, until count: Int, _ send: () throws -> Void
+    ) async throws -> DispatchSemaphore {
+      var descriptors: [Int32] = []
+      while descriptors.count < count { descriptors = await Self.descriptors(loop) }
+      let release = DispatchSemaphore(value: 0)
+      await withCheckedContinuation { continuation in
+        _ = loop.execute { _ in
+          continuation.resume()
+          release.wait()
+        }
+      }
+      try send()
+      for descriptor in descriptors {
+        var place = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&place, 1, 60_000) == 1)
+      }
+      return release
     }
 
     private static func sessions(_ loop: EventLoop) -> [SessionRef] {

@@ -98,11 +98,13 @@ extension EngineTests {
       }
       #expect(try gate.connect().readToEnd().isEmpty)
       #expect(paused.withLock { $0 } == ["only descriptors for operators are left: raise LimitNOFILE or ulimit -n"])
+      #expect(gate.engine.overload == .acceptPaused)
       limits.descriptorCeiling = .max
       try await gate.limit(limits)
       let client = try gate.connect()
       try client.send("GET / HTTP/1.0\r\n\r\n")
       #expect(try client.readHead().hasPrefix("HTTP/1.1 400 "))
+      #expect(gate.engine.overload == nil)
     }
 
     @Test("An upstream gets none of the last descriptors, and the client gets 502")
