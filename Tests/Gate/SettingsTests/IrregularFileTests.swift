@@ -43,6 +43,35 @@ struct IrregularFileTests {
     #expect(warnings.contains { $0.description.contains("not used: \(path): Is a directory (EISDIR)") }, "\(warnings)")
   }
 
+  @Test("A .env that every user can write is refused, and so is one of another user, except root and the user of sudo")
+  func otherOwners() throws {
+    let workspace = try Workspace()
+    let path = "\(workspace.folder)/.env"
+    try "SALLYPORT_LISTEN__PORT=7000\n".write(toFile: path, atomically: true, encoding: .utf8)
+    let examine = { [folder = workspace.folder] in
+      SettingsLoader(file: nil, environment: Workspace.tls, workingDirectory: folder).examine().faults.map(
+        \.description)
+    }
+    try #require(chmod(path, 0o664) == 0)
+    #expect(!examine().contains { $0.contains(".env") })
+    try #require(chmod(path, 0o666) == 0)
+    let faults = examine()
+    #expect(
+      faults.contains { $0.contains("every user of this machine can write \(workspace.folder)/.env") }, "\(faults)")
+
+    let fault = { (owner: UInt32, user: UInt32, sudoer: String?) in
+      DotEnv.fault(at: path, ofOwner: owner, 0o644, by: user, sudoer.map { ["SUDO_UID": $0] } ?? [:])?.reason
+    }
+    let own: [(UInt32, UInt32, String?)] = [(1000, 1000, nil), (0, 1000, nil), (0, 0, nil), (1000, 0, "1000")]
+    for (owner, user, sudoer) in own { #expect(fault(owner, user, sudoer) == nil) }
+    let foreign: [(UInt32, UInt32, String?)] = [
+      (1001, 1000, nil), (1000, 0, nil), (1001, 0, "1000"), (1001, 1000, "1001"), (1001, 0, "x"),
+    ]
+    for (owner, user, sudoer) in foreign {
+      #expect(fault(owner, user, sudoer)?.contains("belongs to another user (\(owner))") == true)
+    }
+  }
+
   @Test("A pipe on the command line is read to its end")
   func acceptedPipe() async throws {
     try await Places.withTemporaryFolder { folder in

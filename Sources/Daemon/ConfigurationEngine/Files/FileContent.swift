@@ -53,18 +53,19 @@ public enum FileContent {
   public static func read(
     _ path: String, acceptsPipe: Bool = false, limit: Int = FileContent.limit
   ) throws(FileContentError) -> [UInt8] {
-    try readWithPermissions(path, acceptsPipe: acceptsPipe, limit: limit).bytes
+    try readWithStatus(path, acceptsPipe: acceptsPipe, limit: limit).bytes
   }
 
-  /// Returns the bytes of a file as `read` does, and the permission bits of the same file.
-  public static func readWithPermissions(
+  /// Returns the bytes of a file as `read` does, and its permission bits and owner, which are those of the same file
+  /// even if another one has its name by now.
+  public static func readWithStatus(
     _ path: String, acceptsPipe: Bool = false, limit: Int = FileContent.limit
-  ) throws(FileContentError) -> (bytes: [UInt8], permissions: UInt32) {
+  ) throws(FileContentError) -> (bytes: [UInt8], permissions: UInt32, owner: UInt32) {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
     // Opening a socket fails with ENXIO.
     guard file >= 0 else { throw errno == ENXIO ? .irregular : .system(errno) }
     defer { close(file) }
-    let (isPipe, permissions) = try status(of: file)
+    let (isPipe, permissions, owner) = try status(of: file)
     guard acceptsPipe || !isPipe else { throw .irregular }
     let deadline = ContinuousClock.now + pipePatience
     var content: [UInt8] = []
@@ -74,24 +75,26 @@ public enum FileContent {
       if count < 0, errno == EINTR { continue }
       // A pipe whose writer has not opened it yet reads as empty.
       if isPipe, count < 0 && errno == EAGAIN || count == 0 && content.isEmpty {
-        guard try awaitData(of: file, until: deadline) else { return (content, permissions) }
+        guard try awaitData(of: file, until: deadline) else { return (content, permissions, owner) }
         continue
       }
       guard count >= 0 else { throw .system(errno) }
-      if count == 0 { return (content, permissions) }
+      if count == 0 { return (content, permissions, owner) }
       content += chunk[..<count]
       guard content.count <= limit else { throw .tooLarge(limit: limit) }
     }
   }
 
-  /// Whether `file` is a pipe, and its permission bits. Throws for everything but pipes and regular files.
-  private static func status(of file: Int32) throws(FileContentError) -> (isPipe: Bool, permissions: UInt32) {
+  /// Whether `file` is a pipe, its permission bits and its owner. Throws for everything but pipes and regular files.
+  private static func status(
+    of file: Int32
+  ) throws(FileContentError) -> (isPipe: Bool, permissions: UInt32, owner: UInt32) {
     var status = stat()
     guard fstat(file, &status) == 0 else { throw .system(errno) }
     let permissions = UInt32(status.st_mode) & 0o7777
     switch status.st_mode & S_IFMT {
-    case S_IFREG: return (false, permissions)
-    case S_IFIFO: return (true, permissions)
+    case S_IFREG: return (false, permissions, status.st_uid)
+    case S_IFIFO: return (true, permissions, status.st_uid)
     case S_IFDIR: throw .system(EISDIR)
     default: throw .irregular
     }
@@ -145,6 +148,9 @@ public enum FileContent {
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
   }
 
+  /// The user as which the process runs.
+  static var user: UInt32 { geteuid() }
+
   /// Whether the process runs as root.
-  public static var isRoot: Bool { geteuid() == 0 }
+  public static var isRoot: Bool { user == 0 }
 }

@@ -73,12 +73,15 @@ public struct SettingsLayers: Sendable {
   /// The variables of `.env`; empty if the file does not exist.
   ///
   /// A file that this user cannot read, or a folder, is a warning: the user has named neither of them, and a command may
-  /// run in the home folder of another user.
+  /// run in the home folder of another user. A file that another user could have written is a fault: its settings would
+  /// choose where tokens go.
   private func readDotEnv() -> (
     variables: [String: DotEnv.Variable], warnings: [Warning], faults: [ConfigurationError]
   ) {
+    let place = FilePath.absolute(".env", in: workingDirectory)
     do throws(FileContentError) {
-      let bytes = try FileContent.read(FilePath.absolute(".env", in: workingDirectory))
+      let (bytes, permissions, owner) = try FileContent.readWithStatus(place)
+      if let fault = DotEnv.fault(at: place, ofOwner: owner, permissions, environment) { return ([:], [], [fault]) }
       guard let text = String(validating: bytes, as: UTF8.self) else {
         let (line, _) = FileContent.endOfUTF8(in: bytes)
         return ([:], [], [ConfigurationError(.dotenv(line: line, variable: ""), nil, "not UTF-8")])
@@ -87,7 +90,6 @@ public struct SettingsLayers: Sendable {
       return (dotenv.variables, [], dotenv.faults)
     } catch {
       if error == .isMissing { return ([:], [], []) }
-      let place = FilePath.absolute(".env", in: workingDirectory)
       // `.env` is also the usual name of a folder with a virtual environment of Python.
       if error == .isForbidden || error == .isFolder {
         return ([:], [Warning(.dotenv(line: 1, variable: ""), nil, "not used: \(place): \(error.reason)")], [])

@@ -10,8 +10,8 @@ struct SecretFileError: Error {
 enum SecretFile {
   /// The text of the file at `path`, which only its owner may read and change.
   static func text(_ path: String) throws(SecretFileError) -> String {
-    let file: (bytes: [UInt8], permissions: UInt32)
-    do throws(FileContentError) { file = try FileContent.readWithPermissions(path) } catch {
+    let file: (bytes: [UInt8], permissions: UInt32, owner: UInt32)
+    do throws(FileContentError) { file = try FileContent.readWithStatus(path) } catch {
       throw SecretFileError(reason: "cannot read \(path): \(error.reason)")
     }
     guard file.permissions & 0o066 == 0 else {
