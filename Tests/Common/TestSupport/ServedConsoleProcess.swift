@@ -63,6 +63,28 @@ public struct ServedConsoleProcess: Sendable {
     }
   }
 
+  /// Writes the list `crl.pem` of the authority whose certificates people have, which revokes that of `name` and all those
+  /// that it has revoked before.
+  public static func makeRevocationList(revoking name: String? = nil, in folder: String) async throws {
+    let (settings, revoked) = ("\(folder)/revoked.cnf", "\(folder)/revoked.txt")
+    try """
+    [ca]
+    default_ca = staff
+    [staff]
+    database = revoked.txt
+    default_md = sha256
+    default_crl_days = 2
+
+    """.write(toFile: settings, atomically: true, encoding: .utf8)
+    if !FileManager.default.fileExists(atPath: revoked) {
+      try "".write(toFile: revoked, atomically: true, encoding: .utf8)
+    }
+    let common = ["ca", "-config", "revoked.cnf", "-cert", "staff.pem", "-keyfile", "staff.key"]
+    if let name { try await openssl(common + ["-revoke", "\(name).pem"], in: folder) }
+    try await openssl(common + ["-gencrl", "-out", "crl.new"], in: folder)
+    guard rename("\(folder)/crl.new", "\(folder)/crl.pem") == 0 else { throw Refused(text: "no list in \(folder)") }
+  }
+
   private static func openssl(_ arguments: [String], in folder: String) async throws {
     let run = try await ChildProcess.run(Places.tool("openssl"), arguments, in: folder)
     guard run.exit == .code(0) else { throw Refused(text: run.errors.joined(separator: "\n")) }

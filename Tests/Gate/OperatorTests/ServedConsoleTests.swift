@@ -105,6 +105,33 @@ struct ServedConsoleTests {
     }
   }
 
+  @Test("A list that revokes a certificate counts although the console's key is refused, and the key is tried again")
+  func revocationBesideFault() async throws {
+    try await AdminBench.serving { bench in
+      let (folder, file) = (bench.gate.folder.path, bench.config[1])
+      try await ServedConsoleProcess.makeCertificates(for: ["ada", "bob"], in: folder)
+      try await ServedConsoleProcess.makeRevocationList(in: folder)
+      try ServedConsoleProcess.add(to: file, people: ["ada": "admin", "bob": "admin"], "crl_file: crl.pem")
+      let console = try await ServedConsoleProcess("sallyport", file, in: folder)
+      defer { console.process.kill() }
+      let bob = try await console.signIn(as: "bob")
+      #expect(try await console.send("GET", "/keys", as: "bob", cookie: bob).status == 200)
+      try #require(chmod("\(folder)/console.key", 0o644) == 0)
+      try await ServedConsoleProcess.makeRevocationList(revoking: "bob", in: folder)
+      _ = try await console.process.errors.first("the list") { $0.contains("list of revoked certificates read alone") }
+      _ = try await console.process.errors.first("the refusal") { $0.contains("files refused") }
+      // The handshake fails, or the session is over: to OpenSSL, two lists of one second are equally new.
+      let answer = try? await console.send("GET", "/keys", as: "bob", cookie: bob)
+      #expect(answer?.status ?? 401 == 401)
+      _ = try await console.signIn(as: "ada")
+      try #require(chmod("\(folder)/console.key", 0o600) == 0)
+      _ = try await console.process.errors.first("the files") { $0.contains("files reloaded") }
+      await #expect(throws: ServedConsoleProcess.Refused.self) {
+        try await console.send("GET", "/keys", as: "bob", cookie: bob)
+      }
+    }
+  }
+
   @Test("Connections that send nothing leave room for others, and a console without a gate says so")
   func slowClients() async throws {
     try await Self.serving { bench, console in

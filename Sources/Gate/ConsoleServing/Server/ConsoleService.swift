@@ -29,7 +29,12 @@ public actor ConsoleService {
   private let people: ConsolePeople
   private let responder: ConsoleResponder
   private let engine: Engine
+  /// Of the files in use.
   private var digests: [[UInt8]?]
+  /// The TLS settings in use.
+  private var served: ServerTLS
+  /// Why changed files are not in use, and their digests; `nil` if none were refused.
+  private var refused: (reason: String, digests: [[UInt8]?])?
   private let logger: Logger
 
   /// Runs the console until SIGINT or SIGTERM.
@@ -55,6 +60,7 @@ public actor ConsoleService {
     let files = ConsoleFiles(of: settings)
     digests = files.digests
     let tls = try Self.tls(files)
+    served = tls
     people = ConsolePeople(try Self.rules(settings)) { Self.write($0, to: logger) }
     responder = ConsoleResponder(
       ConsoleSite(host: settings.url.host, port: settings.url.port, pages: pages, people: people))
@@ -157,21 +163,36 @@ public actor ConsoleService {
     }
   }
 
-  /// A certificate that was renewed, or a list with one more revoked certificate.
+  /// Uses a certificate that was renewed, or a list with one more revoked certificate. Refused files are tried again:
+  /// what was wrong need not be their content.
   private func adoptChangedFiles() async {
-    guard ConsoleFiles(of: settings).digests != digests else { return }
+    let current = ConsoleFiles(of: settings).digests
+    guard current != digests else { return }
     do throws(Failure) {
       try await use(settings)
       logger.info("files reloaded")
     } catch {
-      logger.error("files refused", metadata: ["reason": "\(error.message)"])
+      if refused?.digests != current { adoptRevocations() }
+      if refused?.reason != error.message { logger.error("files refused", metadata: ["reason": "\(error.message)"]) }
+      refused = (error.message, current)
+    }
+  }
+
+  /// Lets a new list of revoked certificates count although other files are refused.
+  private func adoptRevocations() {
+    guard let file = settings.clientAuthority?.revocationListFile else { return }
+    do throws(ServerTLS.SetupError) {
+      try served.adopt(revocationListFile: file)
+      logger.notice("list of revoked certificates read alone", metadata: ["file": "\(file)"])
+    } catch {
+      logger.error("list of revoked certificates not read: the old one counts", metadata: ["reason": "\(error)"])
     }
   }
 
   private func use(_ new: ConsoleSettings) async throws(Failure) {
     let files = ConsoleFiles(of: new)
     // Before the files are read: a later change is noticed the next time.
-    digests = files.digests
+    let digests = files.digests
     let tls = try Self.tls(files)
     let rules = try Self.rules(new)
     settings = new
@@ -179,6 +200,7 @@ public actor ConsoleService {
     do throws(ServerTLS.SetupError) { try await engine.replace(responder: responder, tls: tls) } catch {
       throw Failure(.configuration, "admin.console: \(error)", hint: "correct the file")
     }
+    (self.digests, served, refused) = (digests, tls, nil)
   }
 
   // MARK: Log
