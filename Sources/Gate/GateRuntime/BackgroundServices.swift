@@ -64,6 +64,12 @@ struct BackgroundServices: Sendable {
     for task in [statusList, receipts, upstreams] { task?.cancel() }
   }
 
+  /// Cancels all but the storing of decisions: this process still answers on open connections, and a new one has the rest.
+  func handOver() {
+    leave()
+    maintenance.cancel()
+  }
+
   /// Cancels the services of the store, and returns when they have ended. The last decisions are stored then.
   func endMaintenance() async {
     maintenance.cancel()

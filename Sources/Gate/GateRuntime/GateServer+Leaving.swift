@@ -77,6 +77,7 @@ extension GateServer {
     for await _ in signals.reloads {
       service.reloading()
       _ = await reload(because: "SIGHUP")
+      if case .leaving = life.withLock(\.self) { continue }
       service.begin()
     }
   }
@@ -131,7 +132,7 @@ extension GateServer {
         "linger_seconds": .number(settings.linger.components.seconds),
       ])
     heartbeat.cancel()
-    generation.services?.cancel()
+    generation.services?.handOver()
     let request = await requestWhileLeaving(for: settings.linger)
     if let request { logger.info("stopping", metadata: ["reason": "\(request)"]) }
     return await engine.drain(

@@ -113,6 +113,7 @@ extension GateServer {
     // Before the new rules decide anything, so that their cache of the store never misses a change.
     changes.begin(next.composition.changeResponse(logger: logger))
     do throws(Failure) {
+      try requireStay()
       try await serve(next, tls: tls)
       // An upgrade may have completed meanwhile. Nothing below waits before the services have begun.
       try requireStay()

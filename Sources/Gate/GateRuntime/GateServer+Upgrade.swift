@@ -43,9 +43,13 @@ extension GateServer {
     case .leaving: return .refused("the gate is shutting down")
     }
     defer { continueUpgrade(.serving) }
+    let sockets = await socketCopies()
     let child: UpgradeChild
     do throws(UpgradeChild.StartError) {
-      child = try await startUpgradeChild()
+      defer { for socket in sockets { close(socket.descriptor) } }
+      // A gate that began to leave meanwhile would not know of a new process. From here on nothing waits until it does.
+      guard case .upgrading = life.withLock(\.self) else { return .refused("the gate is shutting down") }
+      child = try UpgradeChild.start(program, passing: sockets, environment: ProcessInfo.processInfo.environment)
     } catch {
       return .refused(error.description)
     }
@@ -66,13 +70,12 @@ extension GateServer {
     life.withLock { if case .upgrading = $0 { $0 = next } }
   }
 
-  private func startUpgradeChild() async throws(UpgradeChild.StartError) -> UpgradeChild {
+  /// Copies of all sockets for the new process, with their names.
+  private func socketCopies() async -> [(name: String, descriptor: Int32)] {
     var sockets: [(name: String, descriptor: Int32)] = []
     for (listener, engine) in [(listener: .gate, engine: engine)] + side.named {
       for copy in await engine.socketCopies() { sockets.append((listener.rawValue, copy)) }
     }
-    sockets += lingering.copies()
-    defer { for socket in sockets { close(socket.descriptor) } }
-    return try UpgradeChild.start(program, passing: sockets, environment: ProcessInfo.processInfo.environment)
+    return sockets + lingering.copies()
   }
 }

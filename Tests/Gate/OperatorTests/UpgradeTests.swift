@@ -147,6 +147,39 @@ struct UpgradeTests {
     }
   }
 
+  @Test("The old process stores what it decides about requests on connections from before the upgrade")
+  func decisions() async throws {
+    try await UpgradeBench.serving(isEnforcing: true) { bench in
+      let phone = try Phone(of: bench.gate.authority)
+      try await bench.visitor.register(phone)
+      let socket = try await bench.visitor.open(as: phone, counter: 5)
+      let old = try phone.credentials(over: await bench.visitor.challenge(), counter: 4)
+      let connection = try await bench.visitor.connection()
+      let host = "localhost:\(bench.gate.port)"
+      let asked = try await connection.send(
+        "GET", "/attest/challenge", headers: HeaderFields([.init(name: "Host", value: host)]))
+      #expect(asked.status == 200)
+      let id = try await bench.upgrade()
+      _ = try await bench.gate.process.errors.first(1, "the hand-over") { $0.contains("new process took over") }
+      do throws(ClientError) {
+        _ = try await connection.upgrade("/", host: host, headers: old)
+        Issue.record("admitted")
+      } catch {
+        guard case .refused(let answer) = error else { throw error }
+        #expect(answer.headers.first("X-Attest-Error") == "counter_replayed")
+      }
+      #expect(!bench.gate.process.hasEnded)
+      var found: [String] = []
+      while !found.contains(where: { $0.contains("counter_replayed") }), !Task.isCancelled {
+        found = try await sallyport(["keys", "decisions", phone.keyID, "--json"] + bench.config).output
+      }
+      #expect(!bench.gate.process.hasEnded)
+      await socket.close()
+      kill(id, SIGTERM)
+      try await bench.stopped(2)
+    }
+  }
+
   @Test("Sockets that are open after shutdown.linger are closed with 1012; SIGTERM closes them earlier with 1001")
   func deadline() async throws {
     try await UpgradeBench.serving(linger: "0s") { bench in
