@@ -206,19 +206,35 @@ struct QRCommand: ParsableCommand {
 enum OutputFile {
   /// Writes `bytes` to a file of mode 0600, which is there complete or not at all. Never replaces one.
   static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
-    guard !FileManager.default.fileExists(atPath: path) else {
-      throw Failure(.cannotCreate, "\(path) is there already", hint: "name another file, or remove it")
-    }
+    // Before a secret is written at all.
+    var isNew = !FileManager.default.fileExists(atPath: path) && !VaultFolder.isLink(path)
     do {
-      let draft = try TemporaryFile(for: path)
-      try draft.withDescriptor { descriptor in
-        try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: bytes)
+      if isNew {
+        let draft = try TemporaryFile(for: path)
+        try draft.withDescriptor { descriptor in
+          try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: bytes)
+        }
+        isNew = try place(draft)
       }
-      try draft.place()
     } catch let error as TemporaryFile.WriteError {
       throw Failure(.cannotCreate, "cannot write \(path): \(String(cString: strerror(error.number)))")
     } catch {
       throw Failure(.cannotCreate, "cannot write \(path): \(error.localizedDescription)")
+    }
+    guard isNew else {
+      throw Failure(.cannotCreate, "\(path) is there already", hint: "name another file, or remove it")
+    }
+  }
+
+  /// Gives the draft its name, unless a file got it meanwhile. Where the file system has no second names, as FAT and some
+  /// of FUSE, such a file is replaced.
+  private static func place(_ draft: TemporaryFile) throws -> Bool {
+    do throws(TemporaryFile.WriteError) {
+      return try draft.placeIfAbsent()
+    } catch {
+      guard [EPERM, EOPNOTSUPP, ENOSYS].contains(error.number) else { throw error }
+      try draft.place()
+      return true
     }
   }
 }

@@ -93,6 +93,12 @@ struct CommandTests {
       let mode = try FileManager.default.attributesOfItem(atPath: shell.folder + "/code.png")[.posixPermissions]
       #expect(mode as? Int == 0o600)
       #expect(try await shell.run("qr alice --output code.png").code == 73)
+      // A link to nothing is a file that was there before, too.
+      let dangling = shell.folder + "/link.svg"
+      try FileManager.default.createSymbolicLink(
+        atPath: dangling, withDestinationPath: "elsewhere.svg")
+      #expect(try await shell.run("qr alice --output link.svg").code == 73)
+      #expect(try FileManager.default.destinationOfSymbolicLink(atPath: dangling) == "elsewhere.svg")
       #expect(try await shell.run("qr alice --output code.gif").code == 64)
       #expect(try await shell.run("qr alice --output code.svg").code == 0)
       #expect(try await shell.run("qr alice").output.count > 15)
