@@ -69,9 +69,13 @@ static inline int sallyport_SSL_CTX_add1_chain_cert(SSL_CTX *ctx, X509 *certific
   return (int)SSL_CTX_add1_chain_cert(ctx, certificate);
 }
 
+/// From OpenSSL 3.2 on, `SSL_OP_NO_TX_CERTIFICATE_COMPRESSION` and `SSL_OP_NO_RX_CERTIFICATE_COMPRESSION` (RFC 8879). Older
+/// headers lack the names. The guard of certificates cannot look into a compressed one.
+static inline uint64_t sallyport_no_certificate_compression(void) { return (UINT64_C(1) << 32) | (UINT64_C(1) << 33); }
+
 static inline uint64_t sallyport_SSL_OP_for_gate(void) {
   return SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE |
-         SSL_OP_IGNORE_UNEXPECTED_EOF;
+         SSL_OP_IGNORE_UNEXPECTED_EOF | sallyport_no_certificate_compression();
 }
 
 /// A new key on the named curve, or NULL. `EVP_EC_gen` is a macro over a variadic function.

@@ -175,6 +175,12 @@ extension SocketState {
       }
       switch SSL_get_error(tls, read) {
       case SSL_ERROR_WANT_READ:
+        guard !hasBegunRenegotiation(tls) else {
+          failure = "TLS: renegotiation"
+          reception.ended = true
+          hasEnded = true
+          break
+        }
         // Input is left: OpenSSL has read a handshake message, and there may be more.
         guard !buffers.pointee.isExhausted, isHandshakeDone else { break }
         lateMessages += 1
@@ -194,6 +200,12 @@ extension SocketState {
     }
     if lateMessages > 0, lateMessages == lateMessagesBefore, reception.count > 0 { lateMessages -= 1 }
     return reception
+  }
+
+  /// Whether the peer has begun another handshake of TLS 1.2. OpenSSL refuses one when it has read the whole ClientHello,
+  /// and reserves the length that its first bytes announce, up to 175 KB, until then.
+  private func hasBegunRenegotiation(_ tls: OpaquePointer) -> Bool {
+    !isHandshakeDone && SSL_version(tls) < TLS1_3_VERSION && SSL_get_peer_finished(tls, nil, 0) > 0
   }
 
   /// Encrypts if TLS is used and passes as much to the kernel as it takes; the rest waits in the outbox.

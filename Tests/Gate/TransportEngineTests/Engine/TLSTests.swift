@@ -111,6 +111,29 @@ final class RawTLS {
     state.startHandshake(through: bio.buffers)
   }
 
+  /// Begins another handshake of TLS 1.2: sends the first record of its ClientHello, and no other.
+  func beginRenegotiation() throws {
+    guard let tls = state.tls else { throw ScriptedSocket.Failure(description: "no TLS") }
+    // SSL_OP_NO_RENEGOTIATION, a macro with an argument.
+    SSL_clear_options(tls, 1 << 30)
+    // More than a record of the smallest size.
+    SSL_set_cipher_list(tls, "ALL:COMPLEMENTOFALL:@SECLEVEL=0")
+    _ = sallyport_SSL_set_server_name(tls, Array(repeating: "server", count: 35).joined(separator: "."))
+    SSL_ctrl(tls, SSL_CTRL_SET_MAX_SEND_FRAGMENT, 512, nil)
+    bio.buffers.pointee.incomingStart = 0
+    bio.buffers.pointee.incomingEnd = 0
+    guard SSL_renegotiate(tls) == 1 else { throw ScriptedSocket.Failure(description: "no renegotiation") }
+    SSL_do_handshake(tls)
+    let sent = UnsafeRawBufferPointer(
+      start: bio.buffers.pointee.outgoing, count: bio.buffers.pointee.outgoingCount)
+    let length = sent.count > 5 ? 5 + (Int(sent[3]) << 8 | Int(sent[4])) : 0
+    guard length > 0, sent.count > length else {
+      throw ScriptedSocket.Failure(description: "a ClientHello of \(sent.count) bytes in one record")
+    }
+    try socket.send(Array(sent.prefix(length)))
+    bio.buffers.pointee.outgoingCount = 0
+  }
+
   func read() throws -> [UInt8]? {
     let reception = state.receive(into: plain.start, through: bio.buffers)
     if let failure = state.failure { throw ScriptedSocket.Failure(description: failure) }
@@ -197,6 +220,34 @@ extension EngineTests {
       client.holds = false
       client.send(Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
       #expect((try? client.readHead()) ?? "" == "")
+    }
+
+    @Test("A client of TLS 1.2 that begins to renegotiate is closed before its ClientHello is complete")
+    func renegotiation() throws {
+      let files = try TLSFolder()
+      let listener = try RawListener()
+      var limits = EngineLimits()
+      limits.keepAliveTimeout = .seconds(3600)
+      let gate = try TestGate(
+        upstream: .webSocket(host: "127.0.0.1", port: listener.port), engineLimits: limits, tls: files.server())
+      let client = try RawTLS(try gate.connect(), try files.client(), newestVersion: TLS1_2_VERSION)
+      try client.handshake()
+      client.send(Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+      #expect(try client.read()?.starts(with: "HTTP/1.1 200 ".utf8) == true)
+      try client.beginRenegotiation()
+      // Ends, in whatever way.
+      _ = try? client.readToEnd()
+      // Also instead of a request.
+      let second = try RawTLS(try gate.connect(), try files.client(), newestVersion: TLS1_2_VERSION)
+      try second.handshake()
+      try second.beginRenegotiation()
+      _ = try? second.readToEnd()
+    }
+
+    @Test("No compressed certificate is accepted or sent")
+    func certificateCompression() throws {
+      let options = try TLSFolder().server().withContext(SSL_CTX_get_options)
+      #expect(options & sallyport_no_certificate_compression() == sallyport_no_certificate_compression())
     }
 
     @Test("A client that sends data may update its keys without limit")
