@@ -42,15 +42,31 @@ public struct ChangeResponse: Sendable {
     case .sharedKeys: try await refreshKeys()
     case .everything:
       forget(nil)
-      try await refreshKeys()
+      // Revocations first.
       try await check(sessions.noteChangeOfEverything())
+      try await refreshKeys()
     }
   }
 
   /// Refreshes only keys that are already loaded. Others are loaded on first use.
   private func refreshKeys() async throws(StoreError) {
-    if challenges.isReady { try await challenges.refresh() }
-    if identityKeys.isReady { try await identityKeys.refresh() }
+    if challenges.isReady {
+      try await reportingDamage { () throws(StoreError) in try await challenges.refresh() }
+    }
+    if identityKeys.isReady {
+      try await reportingDamage { () throws(StoreError) in try await identityKeys.refresh() }
+    }
+  }
+
+  /// A retry of what is damaged in the store would fail in the same way and delay all later changes.
+  private func reportingDamage(_ refresh: () async throws(StoreError) -> Void) async throws(StoreError) {
+    do throws(StoreError) {
+      try await refresh()
+    } catch .corrupt(let reason) {
+      logger.error("shared keys damaged: the loaded ones stay in use", metadata: ["detail": "\(reason)"])
+    } catch {
+      throw error
+    }
   }
 
   /// Checks keys concurrently, since a revocation that arrives meanwhile waits for all of them.

@@ -199,6 +199,48 @@ struct RevocationTests {
     #expect(recorders.map(\.codes) == [[.internalError], []])
   }
 
+  /// Identity signing keys whose stored form is damaged when a test says so.
+  private struct FaultyKeys: IdentityKeyStorage {
+    let storage: any IdentityKeyStorage
+    let fault = LockedValue<StoreError?>(nil)
+
+    func identityKeys(orStoring candidate: IdentityKeyRing) async throws(StoreError) -> IdentityKeyRing {
+      if let error = fault.withLock(\.self) { throw error }
+      return try await storage.identityKeys(orStoring: candidate)
+    }
+
+    func replaceIdentityKeys(
+      _ expected: IdentityKeyRing, with ring: IdentityKeyRing
+    ) async throws(StoreError) -> Bool {
+      try await storage.replaceIdentityKeys(expected, with: ring)
+    }
+  }
+
+  @Test("Damaged shared keys stay in use as they are loaded, and delay no revocation")
+  func damagedSharedKeys() async throws {
+    let device = try await bench.registeredDevice()
+    let storage = FaultyKeys(storage: bench.store)
+    let keys = IdentityKeys(storage: storage, clock: bench.clock.wallClock)
+    try await keys.prepare()
+    let response = ChangeResponse(
+      registry: bench.store, challenges: bench.challenges, identityKeys: keys, sessions: service.sessions,
+      logger: service.log.logger)
+    let (order, recorder) = (try await order(of: device, 1), CloseRecorder())
+    defer { withExtendedLifetime(order) {} }
+    order.opened(recorder.control)
+    storage.fault.withLock { $0 = .corrupt(reason: "identity_keys.ring is malformed") }
+    try await response.respond(to: .sharedKeys)
+    #expect(keys.signing(at: bench.clock.now) != nil)
+    let line = try #require(try service.log.lines.last)
+    #expect(line["message"] == "shared keys damaged: the loaded ones stay in use")
+    #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
+    try await response.respond(to: .everything)
+    #expect(recorder.codes == [.revoked])
+    // A temporary error is thrown, so that the change is read again.
+    storage.fault.withLock { $0 = .locked }
+    await #expect(throws: StoreError.locked) { try await response.respond(to: .sharedKeys) }
+  }
+
   @Test("A revocation is logged even if its answer fails", arguments: [true, false])
   func revocationLine(_ isCommitted: Bool) async throws {
     let device = try await bench.registeredDevice()
