@@ -48,7 +48,7 @@ extension PostgresStore: KeyCatalog {
 
 extension PostgresStore: ChangeFeed {
   public func changes(after position: ChangePosition?) async throws(StoreError) -> Changes {
-    try await run { connection throws(StoreError) in
+    try await runUrgently { connection throws(StoreError) in
       try ChangeStatements.changes(after: position, on: connection)
     }
   }
@@ -58,11 +58,13 @@ extension PostgresStore: ChangeFeed {
 
 extension PostgresStore: ClusterMembership {
   public func report(_ gate: GateNumber, life: Duration) async throws(StoreError) -> Int {
-    try await run { connection throws(StoreError) in try MembershipStatements.report(gate, life: life, on: connection) }
+    try await runUrgently { connection throws(StoreError) in
+      try MembershipStatements.report(gate, life: life, on: connection)
+    }
   }
 
   public func leave(_ gate: GateNumber) async throws(StoreError) {
-    try await run { connection throws(StoreError) in try MembershipStatements.leave(gate, on: connection) }
+    try await runUrgently { connection throws(StoreError) in try MembershipStatements.leave(gate, on: connection) }
   }
 
   public func beginMaintenance() async throws(StoreError) -> Bool {

@@ -45,6 +45,10 @@ public final class PostgresStore: Sendable {
   private let record = StoreHealthRecord()
   private let admissions: [ConnectionWorker<KeyUse, Admittance>]
   private let lookups: ConnectionWorker<KeyID, KeyRecord?>
+  /// What closes the sessions of revoked keys and what a gate must do in time: no registration, list or maintenance
+  /// comes before it.
+  private let urgent: ConnectionWorker<StoreJob, Bool>
+  /// Everything else, and what holds locks of its connection.
   private let jobs: ConnectionWorker<StoreJob, Bool>
   /// Writes decisions about keys, on a connection of its own. Its faults are no faults of the store.
   private let history: ConnectionWorker<StoreJob, Bool>
@@ -70,6 +74,8 @@ public final class PostgresStore: Sendable {
     let perform: ConnectionWorker<StoreJob, Bool>.Work = { (connection, jobs) throws(StoreError) in
       jobs.map { job in job(connection).map { .failure($0) } ?? .success(true) }
     }
+    urgent = ConnectionWorker(
+      "urgent", dialer: dialer, health: record, mostAtOnce: 1, probe: ProbeStatements.write, work: perform)
     jobs = ConnectionWorker(
       "jobs", dialer: dialer, health: record, mostAtOnce: 1, probe: ProbeStatements.write, work: perform)
     history = ConnectionWorker(
@@ -93,11 +99,13 @@ public final class PostgresStore: Sendable {
 
   /// Completes the waiting calls and closes the store permanently. Later calls throw `.closed`.
   public func close() async {
-    // An empty job at the end of the queue: when it finishes, all earlier jobs have finished and reported their own
+    // An empty job at the end of each queue: when it finishes, all earlier jobs have finished and reported their own
     // errors.
     _ = try? await run { _ throws(StoreError) in }
+    _ = try? await runUrgently { _ throws(StoreError) in }
     for worker in admissions { worker.close() }
     lookups.close()
+    urgent.close()
     jobs.close()
     history.close()
     listener.close()
@@ -108,6 +116,13 @@ public final class PostgresStore: Sendable {
     _ body: @escaping @Sendable (PostgresConnection) throws(StoreError) -> Value
   ) async throws(StoreError) -> Value {
     try await Self.run(on: jobs, body)
+  }
+
+  /// Runs `body` on the connection for calls that must not wait for registrations and lists, one after another.
+  func runUrgently<Value: Sendable>(
+    _ body: @escaping @Sendable (PostgresConnection) throws(StoreError) -> Value
+  ) async throws(StoreError) -> Value {
+    try await Self.run(on: urgent, body)
   }
 
   /// Runs `body` on the connection for decisions about keys, one after another.
@@ -154,11 +169,11 @@ extension PostgresStore: KeyRegistry {
   }
 
   public func revoke(_ keyID: KeyID, at now: Timestamp) async throws(StoreError) -> Bool {
-    try await run { connection throws(StoreError) in try KeyStatements.revoke(keyID, at: now, on: connection) }
+    try await runUrgently { connection throws(StoreError) in try KeyStatements.revoke(keyID, at: now, on: connection) }
   }
 
   public func restore(_ keyID: KeyID) async throws(StoreError) -> Bool {
-    try await run { connection throws(StoreError) in try KeyStatements.restore(keyID, on: connection) }
+    try await runUrgently { connection throws(StoreError) in try KeyStatements.restore(keyID, on: connection) }
   }
 
   public func forgetNonces(issuedBy instant: Timestamp) async throws(StoreError) {
@@ -173,7 +188,7 @@ extension PostgresStore: KeyRegistry {
 
 extension PostgresStore: IdentityKeyStorage {
   public func identityKeys(orStoring candidate: IdentityKeyRing) async throws(StoreError) -> IdentityKeyRing {
-    try await run { connection throws(StoreError) in
+    try await runUrgently { connection throws(StoreError) in
       try IdentityKeyStatements.ring(orStoring: candidate, on: connection)
     }
   }
@@ -189,7 +204,7 @@ extension PostgresStore: IdentityKeyStorage {
 
 extension PostgresStore: ChallengeKeyStorage {
   public func challengeKeys(orStoring candidate: ChallengeKeyRing) async throws(StoreError) -> ChallengeKeyRing {
-    try await run { connection throws(StoreError) in
+    try await runUrgently { connection throws(StoreError) in
       try ChallengeKeyStatements.ring(orStoring: candidate, on: connection)
     }
   }

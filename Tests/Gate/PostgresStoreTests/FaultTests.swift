@@ -167,6 +167,22 @@ struct FaultTests {
     await store.close()
   }
 
+  @Test("Revocations and changes do not wait for registrations that wait")
+  func urgentCalls() async throws {
+    let store = try Self.store(at: await PostgresServer.shared().newURL())
+    let (held, other) = (Fixture.registration(), Fixture.registration())
+    for registration in [held, other] { _ = try await store.register(registration) }
+    let position = try await store.changes(after: nil).position
+    // The connection of registrations is busy until the end.
+    let hold = try await RowHold(held.key.keyID, in: store)
+    let waiting = Task { try await store.register(Fixture.registration()) }
+    #expect(try await store.revoke(other.key.keyID, at: Fixture.now))
+    #expect(try await store.changes(after: position).changes == [.key(other.key.keyID)])
+    await hold.release()
+    _ = try await waiting.value
+    await store.close()
+  }
+
   @Test("A row that stays locked for too long refuses the calls that need it")
   func heldRow() async throws {
     let store = try Self.store(at: await PostgresServer.shared().newURL()) { $0.lockTimeout = .milliseconds(100) }
