@@ -36,8 +36,8 @@ private struct Signed: Sendable {
   ) async throws -> [String] {
     let before = store.content.value.reads
     let tasks = (0..<count).map { _ in Task { await outcome(rejecting: rejected) } }
-    // Each reads the store before it joins the flight, and a flight that begins reads it twice.
-    let reads = before + count + (isFlying ? 0 : 2)
+    // Each reads the store before it joins the flight, and a flight reads it three times before its request.
+    let reads = before + count + (isFlying ? 0 : 3)
     _ = try await store.content.wait(for: "\(count) callers") { $0.reads >= reads ? true : nil }
     door.open()
     var outcomes: [String] = []
@@ -703,6 +703,52 @@ struct AccountSessionTests {
     #expect(try store.account("work") == nil)
     // What is revoked is the token that the refresh brought.
     #expect(bench.transport.forms(to: "/revoke").map { $0["token"] } == ["refresh-1"])
+  }
+
+  @Test(
+    "An account that is deleted during its refresh is not stored again, and its newest tokens are revoked",
+    arguments: [("tokens", "refresh-1"), ("unreachable", "refresh-0"), ("lost", "refresh-0"), ("refused", "access-0")])
+  func deletedDuringRefresh(answer: String, revoked: String) async throws {
+    let door = Door()
+    let signed = Signed(
+      ScriptedTransport { request, _ throws(TransportError) in
+        guard request.url.path == "/token" else { return .json("") }
+        await door.pass()
+        switch answer {
+        case "unreachable": throw .unreachable("no route")
+        case "lost": throw .lost("reset")
+        case "refused": return .refusal("invalid_grant")
+        default: return .tokens(1)
+        }
+      })
+    let refresh = Task { await signed.outcome() }
+    _ = try await signed.bench.transport.requests.wait(for: "the request") { $0.isEmpty ? nil : true }
+    // It waits a minute for the lock.
+    await signed.session.signOut()
+    #expect(signed.store.stored == nil)
+    door.open()
+    #expect(await refresh.value == "not_signed_in")
+    #expect(signed.store.stored == nil && signed.store.content.value.held.isEmpty)
+    #expect(signed.bench.transport.forms(to: "/revoke").map { $0["token"] } == [revoked])
+    #expect(signed.bench.transport.count(of: "/token") == 1)
+  }
+
+  @Test("An account that is deleted before its refresh token is sent sends no request for tokens, and is revoked")
+  func deletedBeforeRefresh() async throws {
+    let door = Door()
+    let signed = Signed(
+      ScriptedTransport { request, _ throws(TransportError) in
+        guard request.url.path == Discovery.path else { return .json("") }
+        await door.pass()
+        return .json(Discovery.document())
+      }, provider: .discovered())
+    let refresh = Task { await signed.outcome() }
+    _ = try await signed.bench.transport.requests.wait(for: "the request") { $0.isEmpty ? nil : true }
+    try signed.store.delete("work")
+    door.open()
+    #expect(await refresh.value == "not_signed_in")
+    #expect(signed.store.stored == nil && signed.bench.transport.count(of: "/token") == 0)
+    #expect(signed.bench.transport.forms(to: "/revoke").map { $0["token"] } == ["refresh-0"])
   }
 }
 

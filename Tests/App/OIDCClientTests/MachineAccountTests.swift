@@ -78,6 +78,25 @@ struct MachineAccountTests {
     #expect(await outcome(session, rejecting: "access-1") == "access-2")
   }
 
+  @Test("An account that is deleted while its token is asked for stays deleted")
+  func deleted() async throws {
+    let door = Door()
+    let bench = Bench(
+      ScriptedTransport { _, number throws(TransportError) in
+        if number > 1 { await door.pass() }
+        return .tokens(number)
+      })
+    let store = MemoryStore()
+    let session = session(bench, store)
+    #expect(await outcome(session) == "access-1")
+    let renewal = Task { await outcome(session, rejecting: "access-1") }
+    _ = try await bench.transport.requests.wait(for: "the second request") { $0.count > 1 ? true : nil }
+    try store.delete("work")
+    door.open()
+    #expect(await renewal.value == "not_signed_in")
+    #expect(store.stored == nil)
+  }
+
   @Test("Tokens of a person are not those of the client, and the reverse")
   func person() async throws {
     let bench = Bench([.success(.tokens(1))])

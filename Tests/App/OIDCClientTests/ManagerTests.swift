@@ -160,6 +160,56 @@ struct ManagerTests {
     #expect(store.stored == nil)
   }
 
+  @Test("A logout in a cancelled task waits for the refresh in progress, and revokes what it brings")
+  func cancelledLogout() async throws {
+    let (door, pauses) = (Door(), Door())
+    let bench = Bench(
+      ScriptedTransport { request, _ throws(TransportError) in
+        if request.url.path == "/token" { await door.pass() }
+        return .tokens(1)
+      })
+    let store = MemoryStore(.sample(at: bench.clock.now, remaining: 0))
+    let manager = manager(bench, store: store)
+    let refresh = Task { await outcome { _ = try await manager.refreshTokenIfNeeded() } }
+    _ = try await bench.transport.requests.wait(for: "the request") { $0.isEmpty ? nil : true }
+    bench.clock.stop(at: pauses)
+    let logout = Task {
+      while !Task.isCancelled { await Task.yield() }
+      await manager.logout()
+    }
+    logout.cancel()
+    _ = try await bench.clock.pauses.wait(for: "the logout to wait") { $0.isEmpty ? nil : true }
+    door.open()
+    #expect(await refresh.value == "done")
+    pauses.open()
+    await logout.value
+    #expect(word(manager) == "unauthenticated" && store.stored == nil)
+    #expect(bench.transport.forms(to: "/revoke").map { $0["token"] } == ["refresh-1"])
+  }
+
+  @Test("A refresh that outlasts a logout stores nothing, and the user stays signed out", arguments: [true, false])
+  func outlastedLogout(isReachable: Bool) async throws {
+    let door = Door()
+    let bench = Bench(
+      ScriptedTransport { request, _ throws(TransportError) in
+        guard request.url.path == "/token" else { return .json("") }
+        await door.pass()
+        if !isReachable { throw .unreachable("no route") }
+        return .tokens(1)
+      })
+    let store = MemoryStore(.sample(at: bench.clock.now, remaining: 0))
+    let manager = manager(bench, store: store)
+    let refresh = Task { await outcome { _ = try await manager.refreshTokenIfNeeded() } }
+    _ = try await bench.transport.requests.wait(for: "the request") { $0.isEmpty ? nil : true }
+    await manager.logout()
+    #expect(word(manager) == "unauthenticated" && store.stored == nil)
+    door.open()
+    #expect(await refresh.value == "done")
+    #expect(word(manager) == "unauthenticated" && store.stored == nil)
+    let revoked = bench.transport.forms(to: "/revoke").map { $0["token"] }
+    #expect(revoked == [isReachable ? "refresh-1" : "refresh-0"])
+  }
+
   // MARK: Failover
 
   @Test(

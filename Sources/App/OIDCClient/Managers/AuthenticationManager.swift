@@ -58,7 +58,7 @@ public final class AuthenticationManager: AuthenticationManagerProtocol, Sendabl
     do {
       let (tokens, session) = try await first(grant)
       try await session.replace(by: tokens)
-      state.withLock { $0 = .authenticated(user: storedUser()) }
+      recordSignIn()
       return AuthenticationResult(providerID: tokens.providerID, user: tokens.user, tokens: tokens.tokens)
     } catch {
       throw failed(error)
@@ -83,18 +83,25 @@ public final class AuthenticationManager: AuthenticationManagerProtocol, Sendabl
         if case .signInNeeded(.refused) = error { try? await session.deleteRefused() }
         throw error
       }
-      state.withLock { $0 = .authenticated(user: storedUser()) }
-      return true
+      return recordSignIn()
+    } catch SessionError.notSignedIn {
+      // A logout has deleted the tokens meanwhile.
+      state.withLock { $0 = .unauthenticated }
+      return false
     } catch {
       throw failed(error)
     }
   }
 
   /// Revokes the tokens at the provider where it can be reached, and deletes them here in any case.
+  ///
+  /// Waits for a refresh in progress, also in a cancelled task. A refresh that takes more than a minute then stores
+  /// nothing.
   public func logout() async {
     let provider = (try? store.account(account))?.providerID
     let session = (sessions.first { $0.client.provider.id == provider } ?? sessions[0]).session
-    do throws(SessionError) { _ = try await session.logOut() } catch { try? store.delete(account) }
+    // Not a child of the caller: a cancelled task neither waits for the lock nor reaches the provider.
+    await Task { await session.signOut() }.value
     state.withLock { $0 = .unauthenticated }
   }
 
@@ -112,6 +119,21 @@ public final class AuthenticationManager: AuthenticationManagerProtocol, Sendabl
       }
     }
     throw last ?? .notOffered("a provider")
+  }
+
+  /// Records that the user is signed in. Returns `false` if a logout has deleted the tokens since.
+  @discardableResult
+  private func recordSignIn() -> Bool {
+    state.withLock { state in
+      let isSignedIn = isStored
+      state = isSignedIn ? .authenticated(user: storedUser()) : .unauthenticated
+      return isSignedIn
+    }
+  }
+
+  /// Whether the store has tokens, or cannot be read.
+  private var isStored: Bool {
+    do throws(TokenStoreError) { return try store.account(account) != nil } catch { return true }
   }
 
   private func storedUser() -> User {

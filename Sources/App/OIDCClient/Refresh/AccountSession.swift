@@ -8,6 +8,8 @@ internal import Locking
 /// the store again and refreshes only if no other has. Before a refresh token is sent, the store says so; the new tokens are
 /// in the store before they are returned. So a process that is killed at any point loses at most the answer that was on its
 /// way, and the next one knows that.
+///
+/// An account that is deleted during its refresh stays deleted, and its new tokens are revoked.
 public actor AccountSession {
   /// The longest wait for another process, in seconds.
   private static let longestWait: TimeInterval = 60
@@ -104,6 +106,14 @@ public actor AccountSession {
     }
     do throws(TokenStoreError) { try store.delete(account) } catch { throw .store(error) }
     return fault
+  }
+
+  /// Deletes the tokens here in any case, after an attempt to revoke them at the provider.
+  ///
+  /// If a refresh holds the lock for too long, the tokens are deleted all the same: it then stores nothing, and revokes
+  /// what it has received.
+  func signOut() async {
+    do throws(SessionError) { _ = try await logOut() } catch { try? store.delete(account) }
   }
 
   /// Deletes the account if the provider has certainly refused its refresh token. An account that was replaced since stays.
@@ -213,18 +223,19 @@ public actor AccountSession {
       return account
     }
     defer { lock.release() }
-    if let account = try found() { return account }
+    let before = try known()
+    if let before, let account = try usable(before, rejecting: rejected) { return account }
     let failure: OIDCError
     switch await ownTokens() {
     case .success(let account):
-      try write(account)
+      try await write(account, over: before)
       return account
     case .failure(let error): failure = error
     }
     guard var old = try known() else { throw .provider(failure) }
     if let pause = failure.pause {
       old.refreshState = .paused(until: client.dependencies.now().addingTimeInterval(TimeInterval(pause)))
-      try write(old)
+      try await write(old, over: old)
     }
     if old.tokens.accessToken != rejected, old.expiresAt > client.dependencies.now() { return old }
     throw failure.pause.map { .postponed($0) } ?? .provider(failure)
@@ -252,7 +263,7 @@ public actor AccountSession {
       case .failure(let failure): failed = failure
       }
       let meaning = RefreshFailure(failed)
-      try settle(old, after: meaning)
+      try await settle(old, after: meaning)
       guard failed.isPassing, number < Backoff.attempts else {
         return try fallback(old, rejecting: rejected, failed.error, meaning)
       }
@@ -269,20 +280,22 @@ public actor AccountSession {
     }
     var sent = old
     sent.refreshState = .sent(at: client.dependencies.now())
-    try write(sent)
+    try await write(sent, over: old)
     let renewed: StoredAccount
     do throws(FailedRefresh) { renewed = try await client.refresh(old, prepared) } catch { return .failure(error) }
-    try write(renewed)
+    try await write(renewed, over: old)
     return .success(renewed)
   }
 
   /// Stores what a failed refresh says about the token.
-  private func settle(_ old: StoredAccount, after failure: RefreshFailure) throws(SessionError) {
+  private func settle(_ old: StoredAccount, after failure: RefreshFailure) async throws(SessionError) {
     var account = old
     var wasUncertain = false
     if case .sent = old.refreshState { wasUncertain = true }
     switch failure {
-    case .notDelivered, .requestRefused: break
+    // The store says already that the token was sent.
+    case .uncertain where !isDeleted: return
+    case .notDelivered, .requestRefused, .uncertain: break
     case .postponed(let seconds):
       // What was uncertain before stays so; it is tried again no earlier than with the next call.
       if !wasUncertain {
@@ -293,10 +306,8 @@ public actor AccountSession {
       account.refreshState = .refused(code, afterLostAnswer: wasUncertain)
     // The next refresh begins with the new one. To send the old one again would look like a theft.
     case .answerRefused(let refreshToken): account = account.with(refreshToken: refreshToken)
-    // The store says already that the token was sent.
-    case .uncertain: return
     }
-    try write(account)
+    try await write(account, over: old)
   }
 
   /// What a caller gets after a failed refresh: the old access token while it is valid, otherwise the error.
@@ -315,7 +326,19 @@ public actor AccountSession {
     }
   }
 
-  private func write(_ tokens: StoredAccount) throws(SessionError) {
+  /// Whether the account was deleted since the request began. One that cannot be read was not.
+  private var isDeleted: Bool {
+    do throws(TokenStoreError) { return try store.account(account) == nil } catch { return false }
+  }
+
+  /// Stores `tokens` in place of `old`. If that was deleted meanwhile, revokes them instead.
+  ///
+  /// - Throws: `.notSignedIn` for an account that was deleted; `.store`.
+  private func write(_ tokens: StoredAccount, over old: StoredAccount?) async throws(SessionError) {
+    guard old == nil || !isDeleted else {
+      try? await client.revoke(tokens)
+      throw .notSignedIn
+    }
     do { try store.write(tokens, as: account) } catch { throw .store(error) }
   }
 }
