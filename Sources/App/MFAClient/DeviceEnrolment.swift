@@ -60,7 +60,8 @@ public actor DeviceEnrolment {
   public func forget() async throws(EnrolmentError) {
     try await alone { () async throws(EnrolmentError) in
       var record = try load()
-      try await clear(&record)
+      let login = await session.currentLogin
+      try await clear(&record, endingSessionOf: login)
     }
   }
 
@@ -165,6 +166,8 @@ public actor DeviceEnrolment {
   /// Carries out the pending change.
   private func finish(_ record: inout MFARecord, isFirstAttempt: Bool) async throws(EnrolmentError) {
     guard let change = record.pendingChange else { return }
+    // A user who signs in before the server answers stays signed in.
+    let login = await session.currentLogin
     let reference = change.needsPresentKey ? record.key : change.key
     let pair = try await key(reference)
     if reference != nil, pair == nil {
@@ -181,7 +184,7 @@ public actor DeviceEnrolment {
       if outcome == .unknown, case .unenroll = change, await isRemoved(record) { outcome = .removed }
       switch outcome {
       case .removed:
-        try await clear(&record)
+        try await clear(&record, endingSessionOf: login)
         if case .unenroll = change { return }
       case .refused: try await abandon(&record)
       case .unknown: if case .unenroll = change { await deleteKeys() }
@@ -195,11 +198,11 @@ public actor DeviceEnrolment {
     case .replaceKey(let key): try await commit(key, to: &record)
     case .removeKey:
       try await commit(nil, to: &record)
-      try? await session.begin(nil)
+      await session.end(login)
     case .changePhoneNumber(let number):
       record.phoneNumber = number
       try await commit(record.key, to: &record)
-    case .unenroll: try await clear(&record)
+    case .unenroll: try await clear(&record, endingSessionOf: login)
     }
   }
 
@@ -261,12 +264,14 @@ public actor DeviceEnrolment {
   }
 
   /// Returns to the record of a device that is not enrolled.
-  private func clear(_ record: inout MFARecord) async throws(EnrolmentError) {
+  private func clear(
+    _ record: inout MFARecord, endingSessionOf login: SessionService.Login?
+  ) async throws(EnrolmentError) {
     let number = record.phoneNumber
     record = MFARecord(deviceID: record.deviceID)
     record.phoneNumber = number
     try save(record)
-    try? await session.begin(nil)
+    await session.end(login)
     await deleteKeys()
   }
 

@@ -8,11 +8,23 @@ public import MFAWire
 /// repeated: the server had refused it. Calls from several tasks are safe. A session that begins or ends while a token is
 /// replaced stays as it is, and an operation is never repeated in the session of another user.
 public actor SessionService {
+  /// A sign-in. It lasts until the session ends or another one begins: renewals and the second factor continue it.
+  public struct Login: Sendable, Hashable {
+    /// The account.
+    public let username: String
+    fileprivate let number: Int
+    /// How often its session had been renewed.
+    fileprivate let renewals: Int
+  }
+
   private let backend: any MFABackend
   private let storage: any SecretStorage<MFASession>
   private let mutex = AsyncMutex()
   /// The session now; `nil` if the user is signed out.
   public private(set) var session: MFASession?
+  /// The number of sessions that have begun or ended.
+  private var number = 0
+  private var renewals = 0
 
   /// Creates a service that continues the session of `storage`.
   public init(backend: any MFABackend, storage: any SecretStorage<MFASession>) {
@@ -25,8 +37,40 @@ public actor SessionService {
   ///
   /// - Throws: if the change is not durable. It holds until the process exits.
   public func begin(_ session: MFASession?) throws(StorageError) {
+    number += 1
+    try keep(session)
+  }
+
+  private func keep(_ session: MFASession?) throws(StorageError) {
     self.session = session
     try storage.save(session)
+  }
+
+  /// The present sign-in; `nil` if the user is signed out.
+  public var currentLogin: Login? { session.map { Login(username: $0.username, number: number, renewals: renewals) } }
+
+  /// The present sign-in if its session has the access token `token`.
+  public func login(of token: String) -> Login? { session?.accessToken == token ? currentLogin : nil }
+
+  /// Gives the session of `login` the tokens that the second factor has brought.
+  ///
+  /// A session that was renewed since `login` was read is either from before the second factor, or newer than
+  /// `response`: then it has left the scope `mfa`, and the refresh token of `response` is spent. A newer session stays.
+  ///
+  /// - Returns: The session now; `nil` if `login` is over, which changes nothing.
+  public func complete(_ login: Login, with response: TokenResponse) -> MFASession? {
+    guard let session, login.number == number else { return nil }
+    guard login.renewals == renewals || session.scope == "mfa" else { return session }
+    let completed = MFASession(response, of: session.username)
+    // A session that cannot be saved lasts until the process exits.
+    try? keep(completed)
+    return completed
+  }
+
+  /// Ends the session of `login`. A session that has begun since stays.
+  func end(_ login: Login?) {
+    guard let login, login.number == number else { return }
+    try? begin(nil)
   }
 
   /// Performs `operation` with the access token of the session; without a session, with none.
@@ -75,8 +119,9 @@ public actor SessionService {
     // A session may have begun or ended during the call. The second factor gives a session another access token and
     // keeps its refresh token, which the renewal has spent.
     guard session?.refreshToken == current.refreshToken else { return presentSession(of: current.username) }
+    renewals += 1
     // A session that cannot be saved lasts until the process exits.
-    try? begin(renewed)
+    try? keep(renewed)
     return renewed
   }
 

@@ -14,6 +14,9 @@ enum ChallengeFailure: Sendable, Hashable {
   /// Another refusal of the server, with its text.
   case refused(String)
 
+  /// The user has signed out, or signed in again, since the challenge began.
+  static let signedOut = Self.sessionEnded("The session has ended. Sign in again.")
+
   init(_ error: NetworkError) {
     guard case .refused(let refusal) = error else {
       // The gate limits requests, too.

@@ -6,6 +6,8 @@ public import MFAWire
 ///
 /// The server alone decides whether a code is right. A prompt for biometry is a convenience of the app: its result is
 /// part of no request. Calls from several tasks are safe: while a step runs, events that do not fit it change nothing.
+/// A user who signs out, or signs in again, ends the challenge: an answer that arrives later begins no session, and the
+/// server is asked to revoke its tokens.
 ///
 /// The view model has no clock. Call `tick` about once a second while the screen is shown; the waits are counted from
 /// the last tick.
@@ -22,7 +24,8 @@ public actor ChallengeViewModel: MachineDriven {
 
   /// Creates a view model for the app of `services`.
   ///
-  /// - Parameter token: The access token of a session that still needs the second factor, with the scope `mfa`.
+  /// - Parameter token: The access token of the session of `services`, which still needs the second factor and has the
+  ///   scope `mfa`.
   public init(services: DeviceServices, token: String) {
     self.services = services
     self.token = token
@@ -126,11 +129,10 @@ public actor ChallengeViewModel: MachineDriven {
   }
 
   private func verify(_ request: VerifyMFARequest) async -> ChallengeMachine.Event {
+    guard let login = await services.session.login(of: token) else { return .failed(.signedOut) }
     do throws(NetworkError) {
-      await accept(
-        try await services.backend.call(MFAOperations.verifyLogin, request, token: token),
-        asksForTrust: request.trust_device == true)
-      return .verified
+      let answer = try await services.backend.call(MFAOperations.verifyLogin, request, token: token)
+      return await accept(answer, of: login, asksForTrust: request.trust_device == true)
     } catch {
       return .failed(ChallengeFailure(error))
     }
@@ -138,32 +140,37 @@ public actor ChallengeViewModel: MachineDriven {
 
   private func proveSecurityKey(_ trustsDevice: Bool) async -> ChallengeMachine.Event {
     guard let keys = services.securityKeys else { return .securityKeyFailed(.unknownKey) }
+    guard let login = await services.session.login(of: token) else { return .failed(.signedOut) }
     do throws(NetworkError) {
       let options = try await services.backend.call(MFAOperations.authenticationOptions, EmptyRequest(), token: token)
       var proof: AuthenticationRequest
       do throws(SecurityKeyError) { proof = try await keys.prove(options) } catch { return .securityKeyFailed(error) }
       if trustsDevice { (proof.trust_device, proof.device_name) = (true, services.app.deviceModel) }
-      await accept(
-        try await services.backend.call(MFAOperations.verifyLoginWithSecurityKey, proof, token: token),
-        asksForTrust: trustsDevice)
-      return .verified
+      let answer = try await services.backend.call(MFAOperations.verifyLoginWithSecurityKey, proof, token: token)
+      return await accept(answer, of: login, asksForTrust: trustsDevice)
     } catch {
       return .failed(ChallengeFailure(error))
     }
   }
 
-  /// Keeps the full session, and the trust if the user asked for it.
-  private func accept(_ answer: VerifyMFAResponse, asksForTrust: Bool) async {
-    let tokens = TokenResponse(
+  /// Keeps the full session, and the trust if the user asked for it. If `login` is over, revokes the new tokens.
+  private func accept(
+    _ answer: VerifyMFAResponse, of login: SessionService.Login, asksForTrust: Bool
+  ) async -> ChallengeMachine.Event {
+    let response = TokenResponse(
       token: answer.token, message: answer.message, refreshToken: answer.refresh_token,
       expiresIn: answer.expires_in, scope: "full")
-    self.tokens = tokens
-    let username = await services.session.session?.username ?? services.app.username
+    guard let session = await services.session.complete(login, with: response) else {
+      _ = try? await services.backend.call(MFAOperations.revokeToken, RevokeRequest(), token: answer.token)
+      return .failed(.signedOut)
+    }
+    tokens = TokenResponse(
+      token: session.accessToken, message: answer.message, refreshToken: session.refreshToken,
+      expiresIn: answer.expires_in, scope: session.scope)
     if asksForTrust, let token = answer.trust_token {
       // If it cannot be kept, the next sign-in asks for a code.
-      try? services.trust.save(DeviceTrust(username: username, token: token))
+      try? services.trust.save(DeviceTrust(username: session.username, token: token))
     }
-    // A session that cannot be saved lasts until the process exits.
-    try? await services.session.begin(MFASession(tokens, of: username))
+    return .verified
   }
 }

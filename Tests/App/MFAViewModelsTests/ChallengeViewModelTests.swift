@@ -11,16 +11,28 @@ import Testing
 struct ChallengeViewModelTests {
   private let phone = SimulatedPhone()
   private let backend = StandInBackend()
+  private let sessions = MemorySecretStorage<MFASession>()
   private let trust = MemorySecretStorage<DeviceTrust>()
   private let start = Timestamp(seconds: 1_800_000_000)
 
+  private static func session(_ token: String, _ refreshToken: String, _ scope: String, of username: String = "ada")
+    -> MFASession
+  {
+    MFASession(
+      TokenResponse(token: token, message: "", refreshToken: refreshToken, expiresIn: 900, scope: scope), of: username)
+  }
+
+  /// The services of an app in which ada has a session of the scope `mfa`.
+  private func services(securityKeys: (any SecurityKeyService)? = nil) -> DeviceServices {
+    sessions.save(Self.session("m.m.m", "r-1", "mfa"))
+    return DeviceServices(
+      keychain: phone, biometrics: phone, securityKeys: securityKeys, backend: backend,
+      storage: MemoryStorageService(deviceID: "device-1"), sessions: sessions,
+      trust: trust, app: AppDescription(bundleID: "com.example.app", username: "ada", deviceModel: "iPhone 15 Pro"))
+  }
+
   private func model(securityKeys: (any SecurityKeyService)? = nil) -> ChallengeViewModel {
-    ChallengeViewModel(
-      services: DeviceServices(
-        keychain: phone, biometrics: phone, securityKeys: securityKeys, backend: backend,
-        storage: MemoryStorageService(deviceID: "device-1"),
-        trust: trust, app: AppDescription(bundleID: "com.example.app", username: "ada", deviceModel: "iPhone 15 Pro")),
-      token: "m.m.m")
+    ChallengeViewModel(services: services(securityKeys: securityKeys), token: "m.m.m")
   }
 
   /// A model whose screen has appeared.
@@ -442,6 +454,75 @@ struct ChallengeViewModelTests {
     await model.verify()
     #expect(await model.state.phase == .sessionEnded)
     #expect(await model.state.errorText == "the server's text")
+  }
+
+  @Test(
+    "An answer after the user has signed out or in again begins no session, and its tokens are revoked",
+    arguments: [nil, "ada", "bob"])
+  func signedOutMeanwhile(username: String?) async {
+    let services = services()
+    let model = ChallengeViewModel(services: services, token: "m.m.m")
+    await model.appear(at: start)
+    await model.setRemembersDevice(true)
+    await model.enter("123456")
+    let other = username.map { Self.session("t.t.t", "r-9", "full", of: $0) }
+    backend.during("mfa.verify-login") { try? await services.session.begin(other) }
+    await model.verify()
+    #expect(await model.state.phase == .sessionEnded)
+    #expect(await model.state.errorText == "The session has ended. Sign in again.")
+    #expect(await model.tokens == nil)
+    #expect(await services.session.session == other)
+    #expect(sessions.load() == other && trust.load() == nil)
+    #expect(backend.received.last?.name == "auth.revoke" && backend.received.last?.token == "f.f.f")
+  }
+
+  @Test("A security key begins no session after the user has signed out")
+  func signedOutDuringTouch() async throws {
+    backend.answer(status: .standIn(methods: ["webauthn"]))
+    phone.plan(.approve, .approve)
+    backend.credential = try await phone.register(.standIn).id
+    let services = services(securityKeys: phone)
+    let model = ChallengeViewModel(services: services, token: "m.m.m")
+    await model.appear(at: start)
+    backend.during("webauthn.verify-login") { try? await services.session.begin(nil) }
+    await model.useSecurityKey()
+    #expect(await model.state.phase == .sessionEnded)
+    #expect(await services.session.session == nil)
+    #expect(backend.received.last?.name == "auth.revoke")
+  }
+
+  @Test("Without its session the challenge sends no code", arguments: [nil, "bob"])
+  func signedOutBefore(username: String?) async throws {
+    let services = services()
+    let model = ChallengeViewModel(services: services, token: "m.m.m")
+    await model.appear(at: start)
+    await model.enter("123456")
+    try await services.session.begin(username.map { Self.session("t.t.t", "r-9", "full", of: $0) })
+    await model.verify()
+    #expect(await model.state.phase == .sessionEnded)
+    #expect(try verifications.isEmpty)
+  }
+
+  @Test(
+    "After a renewal during the verification the tokens that came last stay",
+    arguments: [("mfa", "f.f.f", "r-2"), ("full", "t.t.t", "r")])
+  func renewedMeanwhile(scope: String, token: String, refreshToken: String) async {
+    let services = services()
+    let model = ChallengeViewModel(services: services, token: "m.m.m")
+    await model.appear(at: start)
+    await model.enter("123456")
+    backend.answer(scope: scope)
+    let expired = refusal("session_required", 401)
+    backend.during("mfa.verify-login") { [backend] in
+      backend.fail(expired)
+      _ = try? await services.session.call(MFAOperations.status, EmptyRequest())
+    }
+    await model.verify()
+    #expect(await model.state.phase == .verified)
+    #expect(await services.session.session == Self.session(token, refreshToken, "full"))
+    #expect(sessions.load() == Self.session(token, refreshToken, "full"))
+    #expect(await model.tokens?.token == token)
+    #expect(await model.tokens?.refreshToken == refreshToken)
   }
 
   @Test("A status that arrives after the user has sent a code changes nothing")

@@ -58,6 +58,20 @@ struct SettingsViewModelTests {
     .refused(BackendRefusal(status: status, ErrorBody(message: "the server's text", code: code, requestId: "r")))
   }
 
+  @Test("A user who signs in while the device of another user is removed stays signed in")
+  func signInDuringRemoval() async throws {
+    let services = services()
+    try await services.enrolment.enroll(as: "ada", phoneNumber: "+1234567890", key: nil)
+    try await services.session.begin(Self.session)
+    let other = MFASession(
+      TokenResponse(token: "b.b.b", message: "", refreshToken: "r-9", expiresIn: 900, scope: "full"), of: "bob")
+    backend.during("mfa.unenroll") { try? await services.session.begin(other) }
+    try await services.enrolment.unenroll()
+    #expect(!storage.load().isEnrolled)
+    #expect(await services.session.session == other)
+    #expect(sessions.load() == other)
+  }
+
   @Test("A-060 A-061 A-064 A-065 A-043 A-044 the screen shows method, masked number, registration and app")
   func shows() async throws {
     let model = try await enrolled()

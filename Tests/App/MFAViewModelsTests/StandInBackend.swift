@@ -24,6 +24,8 @@ final class StandInBackend: MFABackend {
     var refusedDowngrades: [NetworkError] = []
     var unsentCodes: [NetworkError] = []
     var refusedProofs: [NetworkError] = []
+    /// What happens before the answer of an operation arrives.
+    var interludes: [String: @Sendable () async -> Void] = [:]
     /// The credential of the account's security key.
     var credential = ""
     var method = MFAMethod.secureEnclave
@@ -70,6 +72,11 @@ final class StandInBackend: MFABackend {
 
   /// Makes the next proofs of a security key fail.
   func refuseProofs(_ errors: NetworkError...) { state.withLock { $0.refusedProofs += errors } }
+
+  /// Runs `body` when the next call of `operation` has been carried out, before its answer arrives.
+  func during(_ operation: String, _ body: @escaping @Sendable () async -> Void) {
+    state.withLock { $0.interludes[operation] = body }
+  }
 
   /// The credential of the account's security key, in base64url.
   var credential: String {
@@ -147,6 +154,7 @@ final class StandInBackend: MFABackend {
         deviceId: request.deviceId, method: request.method, message: "Device enrolled successfully")
     default: throw .malformed(requestID: nil, "no answer for \(operation.name)")
     }
+    if let body = state.withLock({ $0.interludes.removeValue(forKey: operation.name) }) { await body() }
     if let error { throw error }
     if request is VerifySignatureRequest,
       let error = state.withLock({ $0.refusedSignatures.isEmpty ? nil : $0.refusedSignatures.removeFirst() })
