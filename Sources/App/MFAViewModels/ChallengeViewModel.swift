@@ -98,9 +98,17 @@ public actor ChallengeViewModel: MachineDriven {
     .readCapability(await services.biometrics.capability(), await services.biometrics.biometryType())
   }
 
+  /// Asks the server, and drops a trust token that it does not know any more. A server that asks for the second factor
+  /// because of a higher risk still knows it.
   private func readStatus() async -> ChallengeMachine.Event {
+    let login = await services.session.login(of: token)
+    let trust = services.trust.load()
     do throws(NetworkError) {
       let status = try await services.backend.call(MFAOperations.status, EmptyRequest(), token: token)
+      // A token that was saved during the request is newer than the answer.
+      if !status.device_trusted, let trust, trust.username == login?.username, services.trust.load() == trust {
+        try? services.trust.save(nil)
+      }
       return .readStatus(
         ChallengeMachine.Status(
           needsCode: status.challenge_required, isDeviceTrusted: status.device_trusted, methods: status.methods,

@@ -57,9 +57,8 @@ public actor SignInViewModel: MachineDriven {
       case .sign(let challenge): return await sign(challenge)
       case .verifySignature(let challenge, let signature): return try await verify(signature, of: challenge)
       case .verifyCode(let code):
-        let trust = trust
-        let request = VerifyOTPRequest(username: state.username, otp: code, trustToken: trust?.token)
-        return await accept(try await services.backend.call(MFAOperations.verifyOTP, request), sent: trust)
+        let request = VerifyOTPRequest(username: state.username, otp: code, trustToken: trustToken)
+        return await accept(try await services.backend.call(MFAOperations.verifyOTP, request))
       case .openSettings:
         services.app.openSettings()
         return nil
@@ -105,10 +104,9 @@ public actor SignInViewModel: MachineDriven {
   private func verify(
     _ signature: [UInt8], of challenge: SignInMachine.DeviceChallenge
   ) async throws -> SignInMachine.Event {
-    let trust = trust
     let request = VerifySignatureRequest(
       username: state.username, deviceId: try services.storage.load().deviceID, challengeId: challenge.id,
-      signature: Base64.encode(signature), trustToken: trust?.token)
+      signature: Base64.encode(signature), trustToken: trustToken)
     let answer: TokenResponse
     do throws(NetworkError) {
       answer = try await services.backend.call(MFAOperations.verifySignature, request)
@@ -120,20 +118,18 @@ public actor SignInViewModel: MachineDriven {
     }
     // If the record cannot be saved, the next sign-in finds out again.
     if !refusedKeys.isEmpty { try? await services.enrolment.adoptPendingKey() }
-    return await accept(answer, sent: trust)
+    return await accept(answer)
   }
 
-  /// What replaces the second factor of this account; `nil` if the server does not remember this device for it.
-  private var trust: DeviceTrust? {
+  /// What replaces the second factor of this account; `nil` if this device is not remembered for it.
+  private var trustToken: String? {
     let trust = services.trust.load()
-    return trust?.username == state.username ? trust : nil
+    return trust?.username == state.username ? trust?.token : nil
   }
 
-  /// Begins the session, and finishes a change that had to wait for one. If the server asks for the second factor in
-  /// spite of `trust`, it no longer remembers this device.
-  private func accept(_ response: TokenResponse, sent trust: DeviceTrust?) async -> SignInMachine.Event {
+  /// Begins the session, and finishes a change that had to wait for one.
+  private func accept(_ response: TokenResponse) async -> SignInMachine.Event {
     tokens = response
-    if trust != nil, response.scope == "mfa" { try? services.trust.save(nil) }
     // A session that cannot be saved lasts until the process exits.
     try? await services.session.begin(MFASession(response, of: state.username))
     _ = try? await services.enrolment.recover()

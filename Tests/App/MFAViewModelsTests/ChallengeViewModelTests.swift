@@ -150,6 +150,39 @@ struct ChallengeViewModelTests {
     #expect(trust.load() == nil)
   }
 
+  @Test("B-008 a token that the server does not know any more is dropped, and the second factor is asked for")
+  func forgotten() async {
+    trust.save(DeviceTrust(username: "ada", token: "expired"))
+    let model = await appeared()
+    #expect(await model.state.phase == .entering)
+    #expect(trust.load() == nil)
+  }
+
+  @Test("B-008 a token stays while the server remembers the device, and so does the token of another account")
+  func remembered() async {
+    let kept = DeviceTrust(username: "ada", token: "trust-1")
+    trust.save(kept)
+    backend.answer(status: .standIn(methods: ["totp"], isDeviceTrusted: true))
+    #expect(await appeared().state.phase == .entering)
+    #expect(trust.load() == kept)
+    let other = DeviceTrust(username: "bob", token: "trust-2")
+    trust.save(other)
+    backend.answer(status: .standIn(methods: ["totp"]))
+    #expect(await appeared().state.phase == .entering)
+    #expect(trust.load() == other)
+  }
+
+  @Test("B-008 a status that was asked for before the device was remembered drops nothing")
+  func rememberedMeanwhile() async {
+    let model = await appeared()
+    await model.setRemembersDevice(true)
+    await model.enter("123456")
+    backend.during("mfa.status") { await model.verify() }
+    await model.invalidateStatus()
+    #expect(await model.state.phase == .verified)
+    #expect(trust.load() == DeviceTrust(username: "ada", token: "trust-1"))
+  }
+
   @Test("B-040 B-073 a wrong code clears the entry and can be tried again")
   func invalidCode() async throws {
     let model = await appeared()

@@ -89,6 +89,9 @@ struct RiskTests {
       // An incomplete sign-in does not make the network known.
       #expect(try await ada.scope(wire, from: Self.elsewhere) == "mfa")
       let there = ada.phone.at(Self.elsewhere)
+      // The app keeps its trust token.
+      let status = try await ada.backend.get("/auth/mfa/status", as: there.app, token: first["token"]?.text ?? "")
+      #expect(status["challenge_required"] == true && status["device_trusted"] == true)
       let given = try await ada.backend.verifyLogin(
         ada.authenticator.backupCodes[1], there, token: first["token"]?.text ?? "")
       #expect(given.status == 200)
