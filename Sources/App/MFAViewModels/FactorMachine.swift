@@ -25,6 +25,10 @@ struct FactorMachine: StateMachine {
     case sentEmail(to: String)
     /// The server has done what the code was for. Backup codes are those that it has made.
     case accepted(backupCodes: [String])
+    /// The answer to the first code of an offer was lost: the server may have put the offer into force.
+    case confirmationLost(FactorFailure)
+    /// The account has an authenticator already, so that the server confirms no offer.
+    case alreadySetUp(FactorFailure)
     case revokedTrust
     /// The server has revoked the trust in some of the devices, and not in the rest.
     case revokedSome(FactorFailure)
@@ -49,6 +53,8 @@ struct FactorMachine: StateMachine {
   }
 
   private(set) var state = FactorState()
+  /// The offer that may be in force, although no answer has said so: its backup codes are nowhere else.
+  private var unsettledOffer: FactorState.Offer?
 
   init(supportsSecurityKeys: Bool = false) { state.supportsSecurityKeys = supportsSecurityKeys }
 
@@ -68,16 +74,19 @@ struct FactorMachine: StateMachine {
       return begin(.removeSecurityKey(id))
     case (.readAccount(let account), .working): show(account)
     case (.offered(let offer), .working):
-      (state.phase, state.offer, state.codePurpose) = (.ready, offer, .setUp)
+      (state.phase, state.offer, state.codePurpose, unsettledOffer) = (.ready, offer, .setUp, nil)
     case (.sentEmail(let address), .working): (state.phase, state.codePurpose) = (.ready, .email(address))
     case (.accepted(let codes), .working): return accepted(codes)
+    case (.confirmationLost(let failure), .working):
+      unsettledOffer = state.offer
+      return readAccount(after: failure)
+    case (.alreadySetUp(let failure), .working):
+      (state.codePurpose, state.offer) = (nil, nil)
+      return readAccount(after: failure)
     case (.revokedTrust, .working):
       state.noticeText = "The server asks for a code there again."
       return .readAccount
-    case (.revokedSome(let failure), .working):
-      fail(failure)
-      state.phase = .working
-      return .readAccount
+    case (.revokedSome(let failure), .working): return readAccount(after: failure)
     case (.registeredSecurityKey, .working):
       state.noticeText = "The security key signs in from now on."
       return .readAccount
@@ -105,7 +114,9 @@ struct FactorMachine: StateMachine {
     case .switchOff: state.codePurpose = .switchOff
     case .addSecurityKey: return begin(.registerSecurityKey)
     case .revokeAll: return begin(.revoke(state.trustedDevices.map(\.id)))
-    case .cancel: (state.codePurpose, state.offer) = (nil, nil)
+    case .cancel:
+      (state.codePurpose, state.offer) = (nil, nil)
+      if unsettledOffer != nil { return begin(.readAccount) }
     case .hideBackupCodes: state.backupCodes = []
     }
     return nil
@@ -129,13 +140,26 @@ struct FactorMachine: StateMachine {
     (state.phase, state.isEnabled, state.methods) = (.ready, account.isEnabled, account.methods)
     (state.backupCodesRemaining, state.trustedDevices) = (account.backupCodesRemaining, account.trustedDevices)
     state.securityKeys = account.securityKeys
+    guard let offer = unsettledOffer else { return }
+    if account.methods.contains("totp") {
+      settle(offer)
+      state.errorText = nil
+    } else if state.codePurpose == nil {
+      // The user has given it up.
+      unsettledOffer = nil
+    }
+  }
+
+  /// Shows the backup codes of an offer that is in force.
+  private mutating func settle(_ offer: FactorState.Offer?) {
+    state.backupCodes = offer?.backupCodes ?? []
+    state.noticeText = "The second factor is on."
+    (state.codePurpose, state.offer, unsettledOffer) = (nil, nil, nil)
   }
 
   private mutating func accepted(_ codes: [String]) -> Effect {
     switch state.codePurpose {
-    case .setUp:
-      state.backupCodes = state.offer?.backupCodes ?? []
-      state.noticeText = "The second factor is on."
+    case .setUp: settle(state.offer)
     case .backupCodes:
       state.backupCodes = codes
       state.noticeText = "The old backup codes are void."
@@ -147,8 +171,16 @@ struct FactorMachine: StateMachine {
     return .readAccount
   }
 
+  /// Shows `failure`, and asks what the account has now.
+  private mutating func readAccount(after failure: FactorFailure) -> Effect {
+    fail(failure)
+    state.phase = .working
+    return .readAccount
+  }
+
   private mutating func fail(_ failure: FactorFailure) {
-    state.phase = state.methods.isEmpty && !state.isEnabled && failure.isOfReading ? .unavailable : .ready
+    let hasNothing = state.methods.isEmpty && !state.isEnabled && state.codePurpose == nil
+    state.phase = hasNothing && failure.isOfReading ? .unavailable : .ready
     (state.errorText, state.needsSignIn) = (failure.text, failure.needsSignIn)
   }
 }

@@ -59,9 +59,7 @@ public actor FactorViewModel: MachineDriven {
     case .offerSecret:
       let offer = try await session.call(MFAOperations.enrollAuthenticator, AuthenticatorRequest())
       return .offered(.init(secret: offer.secret, uri: offer.qr_code_url, backupCodes: offer.backup_codes))
-    case .confirm(let code):
-      _ = try await session.call(MFAOperations.confirmAuthenticator, CodeRequest(code: code))
-      return .accepted(backupCodes: [])
+    case .confirm(let code): return try await confirm(code)
     case .renewBackupCodes(let code):
       let answer = try await session.call(MFAOperations.regenerateBackupCodes, CodeRequest(code: code))
       return .accepted(backupCodes: answer.backup_codes)
@@ -90,6 +88,17 @@ public actor FactorViewModel: MachineDriven {
       _ = try await session.call(MFAOperations.removeSecurityKey, SecurityKeyRequest(id: id))
       return .removedSecurityKey
     }
+  }
+
+  private func confirm(_ code: String) async throws(NetworkError) -> FactorMachine.Event {
+    do throws(NetworkError) {
+      _ = try await services.session.call(MFAOperations.confirmAuthenticator, CodeRequest(code: code))
+    } catch {
+      if error.mayHaveBeenCarriedOut { return .confirmationLost(FactorFailure(error)) }
+      if error.refusalCode == "already_enabled" { return .alreadySetUp(FactorFailure(error)) }
+      throw error
+    }
+    return .accepted(backupCodes: [])
   }
 
   private func registerSecurityKey() async throws(NetworkError) -> FactorMachine.Event {

@@ -16,6 +16,8 @@ final class FactorBackend: MFABackend {
     var account: Account
     var received: [String] = []
     var errors: [NetworkError] = []
+    /// The errors in place of answers, by the operation that is carried out.
+    var lost: [String: NetworkError] = [:]
     /// The device whose trust cannot be revoked at the next attempt.
     var refusal: (id: Int64, error: NetworkError)?
   }
@@ -34,6 +36,9 @@ final class FactorBackend: MFABackend {
 
   /// Makes the next calls fail.
   func fail(_ errors: NetworkError...) { state.withLock { $0.errors += errors } }
+
+  /// Makes the next answer of `operation`, which is carried out, get lost by `error`.
+  func loseAnswer(of operation: String, _ error: NetworkError) { state.withLock { $0.lost[operation] = error } }
 
   /// Makes the next revocation of one device fail.
   func refuseRevocation(of id: Int64, _ error: NetworkError) { state.withLock { $0.refusal = (id, error) } }
@@ -60,10 +65,14 @@ final class FactorBackend: MFABackend {
       state.withLock { $0.refusal = nil }
       throw refusal.error
     }
+    if operation.name == MFAOperations.confirmAuthenticator.name, account.isEnabled {
+      throw Self.refusal("already_enabled", 409)
+    }
     if let request = request as? CodeRequest, request.code != "123456" { throw Self.refusal("invalid_code", 401) }
     guard let answer = answer(operation.name, request) as? Response else {
       throw .malformed(requestID: nil, "no answer for \(operation.name)")
     }
+    if let error = state.withLock({ $0.lost.removeValue(forKey: operation.name) }) { throw error }
     return answer
   }
 

@@ -47,6 +47,83 @@ struct FactorViewModelTests {
     #expect(await model.state.options == [.renewBackupCodes, .switchOff])
   }
 
+  private static let lost = NetworkError.malformed(requestID: nil, "cut off")
+
+  /// A model whose first code the server has accepted, with an answer that is lost by `error`.
+  private func confirmed(_ backend: FactorBackend, losing error: NetworkError = Self.lost) async -> FactorViewModel {
+    let model = await appeared(backend)
+    await model.choose(.setUp)
+    backend.loseAnswer(of: MFAOperations.confirmAuthenticator.name, error)
+    await model.enter(code: "123456")
+    return model
+  }
+
+  private func expectBackupCodes(_ state: FactorState) {
+    #expect(state.isEnabled && state.offer == nil && state.codePurpose == nil && state.errorText == nil)
+    #expect(state.noticeText == "The second factor is on.")
+    #expect(state.backupCodes.count == 10 && state.options == [.hideBackupCodes])
+  }
+
+  @Test("B-082 the backup codes are shown although the answer to the first code was lost", arguments: [lost, refused])
+  func lostConfirmation(error: NetworkError) async {
+    let model = await confirmed(FactorBackend(), losing: error)
+    expectBackupCodes(await model.state)
+  }
+
+  @Test("B-082 if the account cannot be read either, the next code or the end of the set-up shows the backup codes")
+  func lostConfirmationAndStatus() async {
+    for cancels in [false, true] {
+      let backend = FactorBackend()
+      let model = await appeared(backend)
+      await model.choose(.setUp)
+      backend.loseAnswer(of: MFAOperations.confirmAuthenticator.name, Self.lost)
+      backend.loseAnswer(of: MFAOperations.status.name, Self.lost)
+      await model.enter(code: "123456")
+      let state = await model.state
+      #expect(state.offer != nil && state.errorText != nil && state.options == [.cancel])
+      if cancels { await model.choose(.cancel) } else { await model.enter(code: "123456") }
+      expectBackupCodes(await model.state)
+    }
+  }
+
+  @Test("B-082 a first code that did not reach the server can be sent again, and the set-up can be given up")
+  func unsentConfirmation() async {
+    for cancels in [false, true] {
+      let backend = FactorBackend()
+      let model = await appeared(backend)
+      await model.choose(.setUp)
+      backend.fail(Self.lost)
+      await model.enter(code: "123456")
+      let state = await model.state
+      #expect(state.offer != nil && state.errorText != nil && state.options == [.cancel])
+      guard cancels else {
+        await model.enter(code: "123456")
+        expectBackupCodes(await model.state)
+        continue
+      }
+      await model.choose(.cancel)
+      #expect(await model.state.options == [.setUp])
+      // Another device of the user sets a second factor up: the offer of this one is not in force.
+      backend.account = Self.enabled
+      await model.appear()
+      #expect(await model.state.isEnabled)
+      #expect(await model.state.backupCodes.isEmpty)
+    }
+  }
+
+  @Test("B-082 an offer in whose place another device has set the factor up ends, and its backup codes are not shown")
+  func setUpElsewhere() async {
+    let backend = FactorBackend()
+    let model = await appeared(backend)
+    await model.choose(.setUp)
+    backend.account = Self.enabled
+    await model.enter(code: "123456")
+    let state = await model.state
+    #expect(state.isEnabled && state.offer == nil && state.codePurpose == nil && state.backupCodes.isEmpty)
+    #expect(state.errorText == "the server's text")
+    #expect(state.options == [.renewBackupCodes, .switchOff, .revokeAll])
+  }
+
   @Test("B-066 a revocation that fails half-way shows the devices that are left, and why")
   func revokesSome() async {
     let backend = FactorBackend(Self.enabled)
