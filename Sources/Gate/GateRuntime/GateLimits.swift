@@ -45,7 +45,7 @@ extension GateSettings.Listen {
     }
   }
 
-  /// The proxies that may call `/attest/verify` on behalf of clients.
+  /// The proxies that may call the endpoints of the gate on behalf of clients.
   var forwardAuthProxies: [AddressRange] { trustedProxies.compactMap(AddressRange.init) }
 
   /// Finds the clients behind the proxies, if their `X-Forwarded-For` is trusted.

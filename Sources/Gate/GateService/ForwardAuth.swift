@@ -65,7 +65,7 @@ extension GateResponder {
   ) async -> Response {
     let claim = AdmissionClaim(AssertionClaim(request, emptyIsAbsent: true), certificate: nil)
     do throws(RequestRefusal) {
-      try spendUpgrade(of: peer)
+      try spend(.upgradesPerAddress, of: peer)
       if request.headers.asksForForeignUpgrade { throw .foreignUpgrade }
       let (admission, identity) = try await admitted(claim, request, from: peer, to: nil, in: context)
       count(admission, in: context)

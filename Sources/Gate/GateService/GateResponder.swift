@@ -33,8 +33,8 @@ public final class GateResponder: RequestResponder {
   ///   - limits: The limits of every session.
   ///   - sessions: The list of admitted sessions, from which they can be closed.
   ///   - limiter: Refuses requests above the rate limits, before any other check.
-  ///   - trustedProxies: The addresses of proxies that may call `/attest/verify` for other clients without an address
-  ///     limit.
+  ///   - trustedProxies: The addresses of proxies that may call the endpoints of the gate for other clients without an
+  ///     address limit.
   ///   - forwardedClients: Finds the clients of requests that come through proxies which name them in
   ///     `X-Forwarded-For`. `nil`: the client of a request is the peer of its connection.
   ///   - stripHeaders: The names of further header fields to remove before a request reaches an upstream.
@@ -56,8 +56,8 @@ public final class GateResponder: RequestResponder {
     registrations: (any TaskExecutor)? = nil, announce: EventAnnouncer = .silent, clock: WallClock = .system
   ) {
     registration = RegistrationEndpoint(
-      registrar: registrar, limiter: limiter, executor: registrations ?? WorkerExecutor(threads: 1),
-      announce: announce)
+      registrar: registrar, limiter: limiter, trustedProxies: trustedProxies,
+      executor: registrations ?? WorkerExecutor(threads: 1), announce: announce)
     self.gate = gate
     self.challenges = challenges
     self.identities = identities
@@ -208,7 +208,7 @@ public final class GateResponder: RequestResponder {
 
   /// Issues a challenge. Waits for the store only if no challenge keys are loaded yet.
   private func challenge(from peer: Peer, in context: RequestContext) async -> Response {
-    do throws(RequestRefusal) { try limiter.spend(.challengesPerAddress, of: peer) } catch {
+    do throws(RequestRefusal) { try spend(.challengesPerAddress, of: peer) } catch {
       return context.refuse(error)
     }
     if let challenge = challenges.issue(at: clock.now()) { return issued(challenge, in: context) }
@@ -310,10 +310,9 @@ public final class GateResponder: RequestResponder {
         refusal, key: asserted.assertion.claimedKey, closes: closes && refusal.report.followsVerification))
   }
 
-  /// Counts a request against the upgrade limit of its address, except for a trusted proxy, which asks for many
-  /// clients.
-  func spendUpgrade(of peer: Peer) throws(RequestRefusal) {
-    if !isTrustedProxy(peer) { try limiter.spend(.upgradesPerAddress, of: peer) }
+  /// Counts a request to an endpoint of the gate against a limit of its address, except for a trusted proxy.
+  func spend(_ limit: RateLimit, of peer: Peer) throws(RequestRefusal) {
+    try limiter.spend(limit, of: peer, except: trustedProxies)
   }
 
   /// Returns `true` if `peer` is one of the operator's proxies. After a PROXY header, `peer` is the client that the

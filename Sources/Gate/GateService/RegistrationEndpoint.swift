@@ -9,6 +9,8 @@ internal import Transport
 struct RegistrationEndpoint: Sendable {
   let registrar: Registrar
   let limiter: RequestLimiter
+  /// Proxies that send the requests of many clients: no address limit applies to them.
+  let trustedProxies: [AddressRange]
   /// Parses and verifies, on threads of its own.
   let executor: any TaskExecutor
   let announce: EventAnnouncer
@@ -19,7 +21,7 @@ struct RegistrationEndpoint: Sendable {
     _ request: Request, from peer: Peer, closesRefused: Bool, in context: RequestContext
   ) async -> Response {
     do throws(RequestRefusal) {
-      try limiter.spend(.registrationsPerAddress, of: peer)
+      try limiter.spend(.registrationsPerAddress, of: peer, except: trustedProxies)
     } catch {
       return refuse(error, in: context)
     }

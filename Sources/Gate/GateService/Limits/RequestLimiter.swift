@@ -42,4 +42,11 @@ public struct RequestLimiter: Sendable {
     // Skips the computation of the address block if there is no limit.
     if limits[limit] != nil { try spend(limit, of: AddressBlock(peer.address)) }
   }
+
+  /// Counts one request of `peer`, unless `peer` is one of `proxies`: a proxy sends the requests of many clients.
+  ///
+  /// A client that a PROXY header or a trusted `X-Forwarded-For` names is `peer` itself, and counts.
+  func spend(_ limit: RateLimit, of peer: Peer, except proxies: [AddressRange]) throws(RequestRefusal) {
+    if !proxies.contains(where: { $0.contains(peer.address) }) { try spend(limit, of: peer) }
+  }
 }

@@ -66,10 +66,9 @@ public struct TokenEndpoint: Sendable {
     _ request: Request, from peer: Peer, closesRefused: Bool, in context: RequestContext
   ) async -> Response {
     let claim = AdmissionClaim(AssertionClaim(request), certificate: nil)
-    let isTrusted = trustedProxies.contains { $0.contains(peer.address) }
     var hasVerified = false
     do throws(RequestRefusal) {
-      if !isTrusted { try limiter.spend(.upgradesPerAddress, of: peer) }
+      try limiter.spend(.upgradesPerAddress, of: peer, except: trustedProxies)
       let purpose = try purpose(of: request)
       let key = try boundKey(of: request, claim.assertion)
       hasVerified = true

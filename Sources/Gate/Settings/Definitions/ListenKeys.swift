@@ -16,7 +16,7 @@ extension Keys {
   )
   static let trustedProxies = Key(
     "listen.trusted_proxies[]", .addressRange, example: "192.0.2.0/24",
-    "Your proxies. With PROXY headers, other connections are closed. Their /attest/verify calls are not rate-limited."
+    "Your proxies. With PROXY headers, other connections are closed. Their /attest calls have no limit per address."
   )
   static let forwardedFor = Key<GateSettings.ForwardedFor>(
     "listen.forwarded_for", .choice(), default: "ignore",

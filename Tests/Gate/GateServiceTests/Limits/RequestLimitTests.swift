@@ -15,13 +15,15 @@ struct RequestLimitTests {
   private let gates = NodeCount()
 
   private func service(
-    trustedProxies: [AddressRange] = [], _ set: (inout RequestLimits) -> Void
+    trustedProxies: [AddressRange] = [], forwardedClients: ForwardedClients? = nil,
+    _ set: (inout RequestLimits) -> Void
   ) throws -> ServiceBench {
     var limits = RequestLimits()
     set(&limits)
     let ledger = RateLedger { [clock] in clock.withLock(\.self) }
     return try ServiceBench(
-      GateBench(), limiter: RequestLimiter(limits, ledger: ledger, gates: gates), trustedProxies: trustedProxies)
+      GateBench(), limiter: RequestLimiter(limits, ledger: ledger, gates: gates), trustedProxies: trustedProxies,
+      forwardedClients: forwardedClients)
   }
 
   private static let twice = Rate(2, every: .seconds(60))
@@ -248,5 +250,30 @@ struct RequestLimitTests {
     // The opposite case: trust for forward auth does not lift the limit of upgrades.
     for _ in 0..<2 { _ = try await error(Kind.upgrade.request, from: Self.peer([192, 0, 2, 8])) }
     #expect(try await error(Kind.upgrade.request, from: Self.peer([192, 0, 2, 8])) == "rate_limited")
+  }
+
+  @Test(
+    "A trusted proxy's own address has no limit at the endpoints of the gate; the clients that it names have one",
+    arguments: [
+      ("GET", "/attest/challenge"), ("POST", "/attest/register"), ("POST", "/attest/token"), ("GET", "/attest/verify"),
+    ])
+  func ofProxy(method: String, path: String) async throws {
+    let range = try #require(AddressRange(bytes: [10, 0, 0, 0], length: 8))
+    let service = try service(trustedProxies: [range], forwardedClients: ForwardedClients(through: [range])) {
+      for kind in Kind.allCases { kind.limit(&$0) }
+    }
+    func isLimited(from address: [UInt8], for client: String? = nil) async throws -> Bool {
+      let headers = client.map { [("X-Forwarded-For", $0)] } ?? []
+      let request = Request.plain(method, path, headers, body: "{}")
+      return try await service.answer(to: request, from: Self.peer(address)).headers.first("X-Attest-Error")
+        == "rate_limited"
+    }
+    for _ in 0..<5 { #expect(try await !isLimited(from: [10, 0, 0, 1])) }
+    // The opposite cases: a client that the proxy names, and one that no proxy sent.
+    for _ in 0..<2 { #expect(try await !isLimited(from: [10, 0, 0, 1], for: "192.0.2.1")) }
+    #expect(try await isLimited(from: [10, 0, 0, 1], for: "192.0.2.1"))
+    #expect(try await !isLimited(from: [10, 0, 0, 1], for: "192.0.2.2"))
+    for _ in 0..<2 { #expect(try await !isLimited(from: [198, 51, 100, 7])) }
+    #expect(try await isLimited(from: [198, 51, 100, 7], for: "192.0.2.3"))
   }
 }
