@@ -36,11 +36,7 @@ struct ForwardedRequest: ForwardPlan {
 
   var maxResponseHead: Int { route.maxResponseHead }
 
-  func refusal() -> Response? {
-    guard session.isRevoked, let response = context.refuseRevoked(principal) else { return nil }
-    context.trace?.answered(nil, status: response.status)
-    return response
-  }
+  func refusal() -> Response? { context.refusal(of: session) }
   func opened(_ control: SessionControl) { session.opened(control) }
 
   func answerFields(from upstream: HeaderFields) -> HeaderFields {

@@ -81,11 +81,7 @@ final class GateSession: RelayPlan {
     return fields
   }
 
-  func refusal() -> Response? {
-    guard session.isRevoked, let response = context.refuseRevoked(principal) else { return nil }
-    context.trace?.answered(nil, status: response.status)
-    return response
-  }
+  func refusal() -> Response? { context.refusal(of: session) }
 
   func opened(_ control: SessionControl) {
     session.opened(control)
@@ -128,14 +124,12 @@ extension Principal {
 }
 
 extension RequestContext {
-  /// Refuses `principal`, whose key was revoked or whose certificate was refused after the admission; `nil` for an
-  /// anonymous client.
-  func refuseRevoked(_ principal: Principal) -> Response? {
-    switch principal {
-    case .device(let device): refuse(.denied(.keyRevoked(device.app)), key: device.keyHash)
-    case .certificate(let certificate): refuse(.denied(.certificateRefused(subject: certificate.subject)))
-    case .anyone: nil
-    }
+  /// Refuses a session that may no longer open; `nil` if it may.
+  func refusal(of session: LiveSession) -> Response? {
+    guard let denial = session.denial else { return nil }
+    let response = refuse(.denied(denial), key: session.record.principal.keyHash)
+    trace?.answered(nil, status: response.status)
+    return response
   }
 }
 

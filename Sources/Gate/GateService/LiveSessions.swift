@@ -6,8 +6,9 @@ public import Transport
 
 /// The admitted sessions that are not over. Lists them, and closes them when the right to them ends.
 ///
-/// A session is listed from its admission on, before its upstream has answered. If its key is revoked in between, the
-/// session does not open. Any other close takes effect as soon as the session opens.
+/// A session is listed from its admission on, before its upstream has answered. If its key is revoked in between, or is
+/// found to have a damaged record (`.internalError`), the session does not open. Any other close takes effect as soon
+/// as the session opens, and replaces neither of these two.
 public final class LiveSessions: Sendable {
   /// A position in the sequence of recorded changes.
   public struct RevocationEpoch: Sendable, Hashable {
@@ -285,13 +286,8 @@ public final class LiveSessions: Sendable {
   }
 
   private func close(_ numbers: [UInt64], _ code: CloseCode, _ reason: String) -> Int {
-    let controls = state.withLock { state in
-      numbers.compactMap { number -> SessionControl? in
-        state.places[number]?.pendingClose = (code, reason)
-        return state.places[number]?.control
-      }
-    }
-    for control in controls { control.close(code, reason: reason) }
+    let open = state.withLock { state in numbers.compactMap { state.places[$0]?.close(code, reason: reason) } }
+    for (control, close) in open { control.close(close.code, reason: close.reason) }
     return numbers.count
   }
 }
@@ -336,8 +332,18 @@ final class LiveSession: Sendable {
   // A session that never opened is not ended otherwise.
   deinit { end() }
 
-  /// Whether the key was revoked or removed, or the certificate was refused by a reload, after the admission.
-  var isRevoked: Bool { sessions.pendingClose(of: place) == .revoked }
+  /// Why the session may no longer open: after the admission the key was revoked or removed, its record was found to be
+  /// damaged, or a reload refused the certificate. `nil` if it may open.
+  var denial: Denial? {
+    guard let code = sessions.pendingClose(of: place) else { return nil }
+    switch record.principal {
+    case .device(let device) where code == .revoked: return .keyRevoked(device.app)
+    case .device where code == .internalError:
+      return .storeUnavailable(.corrupt(reason: "the record of the key is damaged"))
+    case .certificate(let certificate) where code == .revoked: return .certificateRefused(subject: certificate.subject)
+    case .device, .certificate, .anyone: return nil
+    }
+  }
   var record: SessionRecord { place.record }
 
   func opened(_ control: SessionControl) { sessions.open(place, control) }

@@ -69,6 +69,7 @@ struct CertificateSessionTests {
     let order = try await order("CN=a")
     #expect(order.refusal() == nil)
     service.sessions.closeCertificates { $0.authorities.isDisjoint(with: [PeerCertificate.authority]) }
+    service.sessions.closeCertificates(.serviceRestart, reason: "upgraded")
     let refusal = try #require(order.refusal())
     #expect(refusal.status == 403 && refusal.headers.first("X-Attest-Error") == "certificate_refused")
     let epoch = service.sessions.revocationEpoch()

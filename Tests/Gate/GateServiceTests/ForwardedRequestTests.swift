@@ -95,6 +95,7 @@ struct ForwardedRequestTests {
     let order = try await forward().order
     #expect(order.refusal() == nil)
     service.sessions.close(key: device.keyID, .revoked, reason: "the key was revoked")
+    #expect(service.sessions.close(id: Request.id, .goingAway, reason: "closed by an operator"))
     let refusal = try #require(order.refusal())
     #expect(refusal.status == 403 && refusal.headers.first("X-Attest-Error") == "key_revoked")
   }

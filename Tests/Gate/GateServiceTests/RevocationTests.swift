@@ -79,6 +79,43 @@ struct RevocationTests {
     #expect(recorder.codes == [.goingAway])
   }
 
+  @Test(
+    "A later close does not replace the revocation of a session that is not open yet, and a revocation replaces any")
+  func keepsRevocation() async throws {
+    let device = try await bench.registeredDevice()
+    let order = try await order(of: device, 1)
+    #expect(service.sessions.close(id: Request.id, .goingAway, reason: "closed by an operator"))
+    #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
+    try await response.respond(to: .key(device.keyID))
+    #expect(service.sessions.close(id: Request.id, .goingAway, reason: "closed by an operator"))
+    #expect(service.sessions.close(key: device.keyID, .internalError, reason: "the key cannot be looked up") == 1)
+    let refusal = try #require(order.refusal())
+    #expect(refusal.status == 403 && refusal.headers.first("X-Attest-Error") == "key_revoked")
+    let recorder = CloseRecorder()
+    order.opened(recorder.control)
+    #expect(recorder.codes == [.revoked])
+  }
+
+  @Test("A session whose key record is found damaged during its upgrade is refused, even if an operator closes it")
+  func damagedOnOpening() async throws {
+    let device = try await bench.registeredDevice()
+    let keys = UnreadableKeys(bench.store)
+    let response = ChangeResponse(
+      registry: keys, challenges: bench.challenges, identityKeys: bench.identityKeys, sessions: service.sessions,
+      logger: service.log.logger)
+    let order = try await order(of: device, 1)
+    keys.recordFault.withLock { $0 = .corrupt(reason: "attested_keys.counter is malformed") }
+    try await response.respond(to: .key(device.keyID))
+    #expect(service.sessions.close(id: Request.id, .goingAway, reason: "closed by an operator"))
+    let damaged = try #require(order.refusal())
+    #expect(damaged.status == 503 && damaged.headers.first("X-Attest-Error") == "store_unavailable")
+    keys.recordFault.withLock { $0 = nil }
+    #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
+    try await response.respond(to: .key(device.keyID))
+    let revoked = try #require(order.refusal())
+    #expect(revoked.status == 403 && revoked.headers.first("X-Attest-Error") == "key_revoked")
+  }
+
   @Test("If the store reports a change during an admission, the key is checked again")
   func keysToRecheck() async throws {
     let device = try await bench.registeredDevice()
