@@ -37,7 +37,7 @@ public actor DeviceEnrolment {
 
   /// Carries out a change that was begun earlier, deletes keys that belong to nothing, and returns what is left.
   ///
-  /// Call it when the app starts or comes to the front, and after a sign-in. Shows no prompt.
+  /// Call it when the app starts or comes to the front, before a sign-in, and after it. Shows no prompt.
   ///
   /// - Throws: `.storage` and `.security` if the record or the key cannot be read. A server that cannot be reached is
   ///   not an error: the change stays in the record.
@@ -151,7 +151,7 @@ public actor DeviceEnrolment {
         // A device that enrols again does not wait for the server to hear that it was removed.
         case (.unenroll, .enroll): break
         // The same removal, which an earlier attempt may have carried out.
-        case (.unenroll, .unenroll): isFirstAttempt = false
+        case (.unenroll, .unenroll), (.removeKey, .removeKey): isFirstAttempt = false
         default: try await finish(&record, isFirstAttempt: false)
         }
       }
@@ -198,7 +198,9 @@ public actor DeviceEnrolment {
     case .replaceKey(let key): try await commit(key, to: &record)
     case .removeKey:
       try await commit(nil, to: &record)
-      await session.end(login)
+      // After an earlier attempt, the present session may have begun since. If the server has ended it, the next
+      // operation finds out.
+      if isFirstAttempt { await session.end(login) }
     case .changePhoneNumber(let number):
       record.phoneNumber = number
       try await commit(record.key, to: &record)

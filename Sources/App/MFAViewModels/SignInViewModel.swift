@@ -70,7 +70,10 @@ public actor SignInViewModel: MachineDriven {
 
   /// The server says how the device signs in. For codes by SMS it has sent one already.
   private func requestChallenge() async throws -> SignInMachine.Event {
-    let request = DeviceRequest(username: state.username, deviceId: try services.storage.load().deviceID)
+    let record = try services.storage.load()
+    // The server ends the device's sessions together with the key, so this comes before the session that begins here.
+    if record.pendingChange == .removeKey { _ = try? await services.enrolment.recover() }
+    let request = DeviceRequest(username: state.username, deviceId: record.deviceID)
     let answer = try await services.backend.call(MFAOperations.initiateSignIn, request)
     if answer.method == MFAMethod.smsOTP.rawValue { return .codeSent }
     guard let bytes = Base64.decode(answer.challenge), bytes.count == 32 else {

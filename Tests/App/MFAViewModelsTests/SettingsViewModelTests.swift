@@ -202,6 +202,20 @@ struct SettingsViewModelTests {
     #expect(calls(of: "mfa.downgrade").count == 3)
   }
 
+  @Test("A removal of the key that is repeated after a lost answer leaves the session, which may be newer")
+  func repeatedRemoval() async throws {
+    _ = try await enrolled()
+    let services = services()
+    let lost = NetworkError.gate(.transport(.lost("reset")))
+    backend.refuseDowngrades(lost)
+    await #expect(throws: EnrolmentError.network(lost)) { try await services.enrolment.removeKey() }
+    try await services.session.begin(Self.session)
+    try await services.enrolment.removeKey()
+    #expect(calls(of: "mfa.downgrade").count == 2)
+    #expect(storage.load().pendingChange == nil && storage.load().method == .smsOTP)
+    #expect(await services.session.session == Self.session)
+  }
+
   @Test("A-S09 when Face ID is set up again, the app offers to upgrade, and gives the server a new key; the app's half")
   func upgrades() async throws {
     let model = try await enrolled()

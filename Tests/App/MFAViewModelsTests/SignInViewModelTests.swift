@@ -145,6 +145,26 @@ struct SignInViewModelTests {
     #expect(try await phone.key(new.tag) == new)
   }
 
+  @Test(
+    "A removal of the key whose answer was lost is finished before the sign-in, and later leaves the session as it is",
+    arguments: [false, true])
+  func lostRemoval(isAnsweredLater: Bool) async throws {
+    _ = try await enroll()
+    var record = storage.load()
+    record.pendingChange = .removeKey
+    storage.save(record)
+    backend.answer(method: .smsOTP)
+    if isAnsweredLater { backend.refuseDowngrades(.gate(.transport(.lost("reset")))) }
+    let model = model()
+    await model.choose(.signIn)
+    await model.enter(code: "123456")
+    #expect(await model.state.phase == .signedIn(needsSecondFactor: false))
+    #expect(sessions.load()?.accessToken == "o.t.p")
+    #expect(storage.load().pendingChange == nil && storage.load().method == .smsOTP)
+    let calls = ["mfa.downgrade", "auth.initiate", "auth.verify-otp"]
+    #expect(backend.received.map(\.name) == calls + (isAnsweredLater ? ["mfa.downgrade"] : []))
+  }
+
   @Test("A session without the second factor is reported as such")
   func secondFactor() async throws {
     _ = try await enroll()

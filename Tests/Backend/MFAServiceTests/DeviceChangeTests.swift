@@ -72,6 +72,51 @@ struct DeviceChangeTests {
     }
   }
 
+  /// The number of entries of the history with this event.
+  private func count(_ event: AuditEvent, _ backend: TestBackend) async throws -> Int {
+    try await backend.context.store.read { records in
+      try records.auditEntries(before: .max, account: "testuser", atMost: 100).count { $0.event == event.rawValue }
+    }
+  }
+
+  @Test("A-082 an upgrade that is repeated with the same key changes nothing, and the history has it once")
+  func upgradeAgain() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      var body = try #require(phone.naming.members)
+      body["publicKey"] = .string(TestPhone().publicKey)
+      for _ in 1...2 {
+        let answer = try await backend.post("/mfa/upgrade", .object(body), as: phone.app, token: token)
+        #expect(answer.status == 200 && answer["method"] == "secureEnclave")
+      }
+      #expect(try await count(.deviceUpgraded, backend) == 1)
+      body["authMethod"] = "passcode"
+      #expect(try await backend.post("/mfa/upgrade", .object(body), as: phone.app, token: token).status == 200)
+      #expect(try await count(.deviceUpgraded, backend) == 2)
+    }
+  }
+
+  @Test("A-083 a repeated downgrade changes nothing, and a session that began by a code meanwhile stays valid")
+  func downgradeAgain() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      _ = try await backend.token(phone)
+      #expect(try await backend.post("/mfa/downgrade", phone.naming, as: phone.app).status == 200)
+      _ = try await backend.challenge(phone)
+      let code: JSONValue = .string(backend.outbox.lastCode ?? "")
+      let signedIn = try await backend.post("/auth/verify-otp", ["username": "testuser", "otp": code], as: phone.app)
+      let token = signedIn["token"]?.text
+      let again = try await backend.post("/mfa/downgrade", phone.naming, as: phone.app)
+      #expect(again.json == ["success": true, "method": "smsOTP", "message": "Downgraded to SMS OTP"])
+      #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 200)
+      #expect(try await count(.deviceDowngraded, backend) == 1)
+      let notices = try await backend.get("/auth/notices", as: phone.app, token: token)["notices"]
+      let kinds = (0..<(notices?.count ?? 0)).compactMap { notices?[$0]?["kind"]?.text }
+      #expect(kinds == ["deviceEnrolled", "methodChanged", "sessionRevoked"])
+    }
+  }
+
   @Test("A-083 a downgrade answers with the documented JSON, and removes the key")
   func downgrade() async throws {
     try await TestBackend.with { backend in

@@ -136,6 +136,8 @@ public struct Enrolment: Sendable {
 
   /// Gives a device a key of its own, or replaces its key.
   ///
+  /// A repeated call has the same result and changes nothing: the app may have lost the response.
+  ///
   /// - Throws: `.boundElsewhere`, `.forbidden`, `.deviceNotEnrolled`; what `freshSession` throws.
   public func upgrade(
     _ username: Username, _ deviceID: DeviceID, to publicKey: DevicePublicKey, authMethod: AuthMethod?,
@@ -144,6 +146,9 @@ public struct Enrolment: Sendable {
     try context.policy.checkUnlock(.secureEnclave, authMethod)
     try await context.write(by: caller) { work in
       var (device, user) = try work.ownDevice(deviceID, of: username, by: .boundSession)
+      guard device.publicKey != publicKey || device.authMethod != authMethod else {
+        return work.wakeSockets(of: user.id)
+      }
       device.method = .secureEnclave
       device.publicKey = publicKey
       device.authMethod = authMethod
@@ -158,6 +163,9 @@ public struct Enrolment: Sendable {
   /// number, and the user's other devices get a notice. The device's sessions end, and so does the trust that let it
   /// skip the second factor: the key had proved them.
   ///
+  /// A repeated call has the same result and changes nothing: the app may have lost the response, and its user may have
+  /// signed in by a code since.
+  ///
   /// - Throws: `.forbidden` where codes do not sign in; `.noPhoneNumber`; `.boundElsewhere`; `.deviceNotEnrolled`;
   ///   `.accountLocked`.
   public func downgrade(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
@@ -165,6 +173,7 @@ public struct Enrolment: Sendable {
     try await context.write(by: caller) { work in
       var (device, user) = try work.ownDevice(deviceID, of: username, by: .binding)
       guard device.phoneNumber != nil else { throw MFARefusal.noPhoneNumber }
+      guard device.method != .smsOTP || device.publicKey != nil else { return work.wakeSockets(of: user.id) }
       device.method = .smsOTP
       // The last use was of the key. The number is not proved yet.
       device.lastUsed = nil
