@@ -12,7 +12,9 @@ extension EventLoop {
   /// Connects to `upstream`, for a relay or for an ordinary request.
   func reach(_ session: SessionRef, _ upstream: Upstream, within timeout: Duration) {
     session.pointee.http?.request.attempt = UpstreamAttempt(deadline: now + max(1, timeout.milliseconds))
-    if session.pointee.ends.pointee.socket.hasEnded { watchWaitingClient(session) }
+    let client = session.pointee.ends
+    // The client is not watched if it sent bytes during the decision, or this request together with an earlier one.
+    if client.pointee.socket.hasEnded || client.pointee.socket.interest == 0 { watchWaitingClient(session) }
     begin(session, upstream)
   }
 

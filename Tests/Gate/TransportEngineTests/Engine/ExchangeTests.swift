@@ -36,6 +36,20 @@ extension EngineTests {
       #expect(try client.readHead().hasPrefix("HTTP/1.1 101 "))
     }
 
+    @Test("A client that resets after an upgrade in the same flight as an earlier request frees the upstream")
+    func pipelinedUpgrade() throws {
+      let listener = try RawListener()
+      // The limit of a test's socket is ten seconds.
+      let gate = try gate(listener, limits: SessionLimits(connectTimeout: .seconds(600)))
+      let client = try gate.connect()
+      try client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n" + TestGate.upgrade())
+      #expect(try answer(client).body == "GET / 0")
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      client.reset()
+      #expect(try backend.readToEnd() == [])
+    }
+
     @Test("Pipelined requests are answered in order")
     func pipelined() throws {
       let gate = try gate(try RawListener())

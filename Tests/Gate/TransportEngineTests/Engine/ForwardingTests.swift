@@ -12,6 +12,8 @@ import Transport
 private struct ForwardResponder: RequestResponder {
   let upstream: Upstream
   var limits = ForwardLimits()
+  /// Called before an upgrade is decided.
+  var considers: @Sendable () async -> Void = {}
   let summaries = LockedValue<[ForwardSummary]>([])
   let isWithdrawn = LockedValue(false)
   /// The upstreams that are tried after the first.
@@ -19,6 +21,7 @@ private struct ForwardResponder: RequestResponder {
 
   func respond(to request: Request, from peer: Peer) async -> Disposition {
     if request.upgrade != nil {
+      await considers()
       let order = OpenOrder(
         upstream: upstream, limits: SessionLimits(connectTimeout: .seconds(600)), record: SessionRecord())
       return .relay(order, upgradeHead: Array(TestGate.upgrade().utf8))
@@ -376,10 +379,13 @@ extension EngineTests {
     }
 
     /// Returns a gate with TLS before `listener`, and a client that decides when its bytes are sent.
-    private func secured(newestVersion: Int32 = TLS1_3_VERSION) throws -> (engine: Engine, client: RawTLS) {
+    private func secured(
+      _ responder: ForwardResponder? = nil, newestVersion: Int32 = TLS1_3_VERSION
+    ) throws -> (engine: Engine, client: RawTLS) {
       let files = try TLSFolder()
       let engine = try Engine(
-        listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: files.server(), responder: responder)
+        listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: files.server(),
+        responder: responder ?? self.responder)
       let client = try RawTLS(
         try ScriptedSocket(connectingTo: engine.address.port), try files.client(), newestVersion: newestVersion)
       try client.handshake()
@@ -455,6 +461,35 @@ extension EngineTests {
       if resets { client?.socket.reset() } else { client?.sendEnd() }
       client = nil
       // The upstream's time is ten minutes, and ten seconds are the limit of a test's socket.
+      #expect(try backend.readToEnd() == [])
+    }
+
+    @Test(
+      "A client that sends during the decision about its upgrade, and leaves after it, frees the upstream",
+      arguments: [true, false])
+    func leftAfterDecision(resets: Bool) async throws {
+      let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+      let (decided, decide) = AsyncStream.makeStream(of: Void.self)
+      let considering = ForwardResponder(
+        upstream: responder.upstream,
+        considers: {
+          ask.finish()
+          for await _ in decided {}
+        })
+      let (engine, asking) = try secured(considering)
+      defer { engine.stop() }
+      var client: RawTLS? = consume asking
+      client?.send(Array(TestGate.upgrade().utf8))
+      for await _ in asked {}
+      client?.send([0])
+      // The loop sees the byte before this returns.
+      await engine.pass(.zero)
+      decide.finish()
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      if resets { client?.socket.reset() } else { client?.sendEnd() }
+      client = nil
+      // As above, the upstream's time is ten minutes.
       #expect(try backend.readToEnd() == [])
     }
 
