@@ -67,9 +67,9 @@ extension EventLoop {
       resetBeforeAnswer(session, http)
       return
     }
-    if session.pointee.phase == .connection {
+    if session.pointee.phase == .connection, side == .upstream {
       // One check per event: a second one might already see the next attempt.
-      if side == .upstream { connected(session) } else { watchWaitingClient(session) }
+      connected(session)
       return
     }
     let token = session.pointee.token
