@@ -36,6 +36,9 @@ public final class LiveService: Sendable {
   /// The domain of the current generation.
   public var context: DomainContext { current.context }
 
+  /// Whether this machine's clock agreed with the gate's within the last minutes, since the last reload.
+  public var agreesWithGate: Bool { current.callers.agreesWithGate }
+
   /// Uses `next` for all requests that begin from now on.
   public func replace(with next: ServiceGeneration) { generation.withLock { $0 = next } }
 

@@ -15,6 +15,8 @@ struct MaintenanceJob: Service {
         let maintenance = RecordMaintenance(live.context)
         // A failure of one does not prevent the other.
         await report { try await maintenance.clean() }
+        // A clock that is behind would remove the codes of all other backends.
+        if live.agreesWithGate { await report { try await maintenance.removeFuture() } }
         await report {
           try await maintenance.remind { recipient in
             logger.error(

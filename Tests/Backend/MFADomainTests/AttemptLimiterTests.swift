@@ -63,6 +63,31 @@ struct AttemptLimiterTests {
     #expect(limiter.refusal(at: now.advanced(by: .seconds(10_000_000))) == .accountLocked(retryAfter: nil))
   }
 
+  @Test(
+    "A-232 after a clock that ran ahead was set back, a limit is that of failures which were made now",
+    arguments: [4, 5, 9, 10, 17, 99, 100])
+  func clockSetBack(_ failures: Int) {
+    let later = Self.start.advanced(by: .seconds(86400))
+    var (ahead, right) = (AttemptLimiter(at: later), AttemptLimiter(at: Self.start))
+    for _ in 1...failures {
+      ahead.count(at: later)
+      right.count(at: Self.start)
+    }
+    #expect(ahead.bounded(to: Self.start) == right)
+    // Not by a clock that is right, nor by one that differs as those of two backends may.
+    #expect(ahead.bounded(to: later) == nil)
+    #expect(right.bounded(to: Self.start.advanced(by: .seconds(-60))) == nil)
+  }
+
+  @Test("A-232 a window that a clock ahead of the time has begun ends, although failures followed at the right time")
+  func windowAhead() throws {
+    var limiter = AttemptLimiter(at: Self.start.advanced(by: .seconds(86400)))
+    for _ in 1...5 { limiter.count(at: Self.start) }
+    let bounded = try #require(limiter.bounded(to: Self.start))
+    #expect(bounded.refusal(at: Self.start) == .rateLimited(retryAfter: AttemptLimiter.window))
+    #expect(bounded.refusal(at: Self.start.advanced(by: AttemptLimiter.window)) == nil)
+  }
+
   @Test("A-232 a success resets the failures")
   func release() {
     var limiter = AttemptLimiter(at: Self.start)

@@ -119,6 +119,28 @@ struct IdentityTests {
     }
   }
 
+  @Test("an accepted identity shows for five minutes that the clocks agree, unless the clock is set back")
+  func agreement() async throws {
+    let clock = ManualClock()
+    let gate = try TestGate(clock: clock.wall)
+    let verifier = GateIdentityVerifier(
+      source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience,
+      store: try SQLiteMFAStore.ephemeral(), clock: clock.wall,
+      logger: Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() })
+    let refused = try await gate.assertion(for: .genuine()) { $0.aud = "other" }
+    _ = try? await verifier.identity(in: refused, of: Self.someRequest, effect: .none)
+    #expect(!verifier.agreesWithGate)
+    let accepted = try await gate.assertion(for: .genuine())
+    _ = try await verifier.identity(in: accepted, of: Self.someRequest, effect: .none)
+    #expect(verifier.agreesWithGate)
+    clock.advance(by: .seconds(-1))
+    #expect(!verifier.agreesWithGate)
+    clock.advance(by: .seconds(301))
+    #expect(verifier.agreesWithGate)
+    clock.advance(by: .seconds(1))
+    #expect(!verifier.agreesWithGate)
+  }
+
   @Test("a request while the gate's keys are unavailable fails with a store error, not a refusal")
   func noKeys() async throws {
     let clock = ManualClock()

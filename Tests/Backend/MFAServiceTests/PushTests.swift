@@ -112,6 +112,19 @@ struct PushTests {
     }
   }
 
+  @Test("X-033 after a clock that ran a day ahead was set back, the pushes of that day are removed")
+  func clockSetBack() async throws {
+    try await TestBackend.with { backend in
+      backend.clock.advance(by: .seconds(86400))
+      let pair = try await pair(backend)
+      for status in [200, 200, 200, 429] { #expect(try await start(backend, pair).status == status) }
+      backend.clock.advance(by: .seconds(-86400))
+      #expect(try await start(backend, pair).status == 429)
+      try await RecordMaintenance(backend.context).removeFuture()
+      #expect(try await start(backend, pair).status == 200)
+    }
+  }
+
   @Test("W73 the signature of an approval may be in any form of base64", arguments: OtherBase64.allCases)
   func otherBase64(_ form: OtherBase64) async throws {
     try await TestBackend.with { backend in

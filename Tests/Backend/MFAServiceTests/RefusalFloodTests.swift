@@ -70,6 +70,19 @@ struct RefusalFloodTests {
     }
   }
 
+  @Test("A-227 after a clock that ran a day ahead was set back, the window of that day is closed")
+  func clockSetBack() async throws {
+    try await withFlood(.sqlite) { flood in
+      flood.backend.clock.advance(by: .seconds(86400))
+      try await flood.enrol(25, as: .genuine())
+      flood.backend.clock.advance(by: .seconds(-86400))
+      try await RecordMaintenance(flood.backend.context).removeFuture()
+      let repeated = try await flood.entries("refusals.repeated")
+      #expect(repeated.count == 1 && repeated.first?.detail.contains("count=15 ") == true)
+      #expect(try await flood.isWhole())
+    }
+  }
+
   @Test("A-227 refusals of another app instance, account or kind are recorded in full during a flood")
   func others() async throws {
     try await withFlood(.sqlite) { flood in

@@ -403,6 +403,43 @@ struct SMSCodeTests {
     }
   }
 
+  @Test(
+    "X-030 after a clock that ran a day ahead was set back, codes are sent again, and wrong guesses stay counted",
+    arguments: TestDatabase.allCases)
+  func clockSetBack(_ database: TestDatabase) async throws {
+    try await TestBackend.with(store: try await database.open()) { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone, method: "smsOTP")
+      backend.clock.advance(by: .seconds(86400))
+      _ = try await request(backend, phone)
+      for _ in 1...5 { _ = try await verify(backend, phone, wrong(backend.outbox.lastCode ?? "")) }
+      backend.clock.advance(by: .seconds(-86400))
+      #expect(try await request(backend, phone).status == 429)
+      // The pause begins again.
+      #expect(try await verify(backend, phone, "999999").headers["retry-after"] == "900")
+      try await RecordMaintenance(backend.context).removeFuture()
+      #expect(try await request(backend, phone).status == 200)
+      #expect(try await verify(backend, phone, backend.outbox.lastCode ?? "").status == 429)
+      backend.clock.advance(by: .seconds(900))
+      #expect(try await request(backend, phone).status == 200)
+      #expect(try await verify(backend, phone, backend.outbox.lastCode ?? "").status == 200)
+    }
+  }
+
+  @Test(
+    "a code from a backend whose clock is up to a minute ahead stays valid, and one from further ahead is removed",
+    arguments: [(60, 200), (61, 401)])
+  func clockDifference(_ seconds: Int, _ status: Int) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone, method: "smsOTP")
+      _ = try await request(backend, phone)
+      backend.clock.advance(by: .seconds(-seconds))
+      try await RecordMaintenance(backend.context).removeFuture()
+      #expect(try await verify(backend, phone, backend.outbox.lastCode ?? "").status == status)
+    }
+  }
+
   @Test("X-030 wrong guesses of another app instance do not lock the user")
   func foreignGuesses() async throws {
     try await TestBackend.with { backend in

@@ -144,6 +144,34 @@ struct SessionTests {
     }
   }
 
+  @Test(
+    "X-041 a renewal that lies in the future, after a clock was set back, is not taken for one of the last seconds",
+    arguments: [(60, 200), (61, 401)])
+  func renewedAhead(_ seconds: Int, _ status: Int) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let first = try await backend.signIn(phone)["refreshToken"]?.text
+      _ = try await refresh(backend, first, as: phone.app)
+      backend.clock.advance(by: .seconds(-seconds))
+      #expect(try await refresh(backend, first, as: phone.app).status == status)
+    }
+  }
+
+  @Test(
+    "X-020 a proof that lies in the future, after a clock was set back, is not taken for a recent one",
+    arguments: [(60, 200), (61, 401)])
+  func provedAhead(_ seconds: Int, _ status: Int) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      backend.clock.advance(by: .seconds(-seconds))
+      let answer = try await backend.post("/mfa/link", [:], as: phone.app, token: token)
+      #expect(answer.status == status)
+      if status == 401 { #expect(answer["code"] == "insufficient_user_authentication") }
+    }
+  }
+
   @Test("X-041 50 parallel uses of one refresh token all get the same next token")
   func parallelRefresh() async throws {
     try await TestBackend.with { backend in

@@ -169,6 +169,7 @@ public protocol CodeRecords {
     at rank: Int, for subject: String, to target: [UInt8], _ channel: OneTimeCode.Channel, since instant: Timestamp
   ) throws -> Timestamp?
   func removeCodes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int
+  func removeCodes(createdAfter instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 /// The attempt limits, by subject.
@@ -301,6 +302,8 @@ public protocol AuditRecords {
   func refusalTally(_ kind: RefusalTally.Kind) throws -> RefusalTally?
   /// The tallies of windows that began at `instant` or earlier, the oldest first.
   func refusalTallies(begunBy instant: Timestamp, atMost count: Int) throws -> [RefusalTally]
+  /// The tallies of windows that began after `instant`, the oldest first.
+  func refusalTallies(begunAfter instant: Timestamp, atMost count: Int) throws -> [RefusalTally]
   /// Inserts the tally, or replaces the one of its kind.
   func save(_ tally: RefusalTally) throws
   /// The number of refusals of these kinds at an account, in the windows that began after `instant`.
@@ -353,6 +356,7 @@ public protocol PushRecords {
   func pushes(of userID: UUID, since instant: Timestamp) throws -> [PushChallenge]
   func update(_ push: PushChallenge) throws
   func removePushes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int
+  func removePushes(createdAfter instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 /// The addresses of devices at push services.

@@ -60,8 +60,19 @@ public struct AttemptLimiter: Sendable, Hashable {
   /// Forgets the failures after a right guess.
   public mutating func release(at now: Timestamp) { self = AttemptLimiter(at: now) }
 
+  /// This limiter with the times of failures at `now`, if a clock that ran ahead has written it; `nil` if none has.
+  ///
+  /// The failures stay. No lock and no window ends earlier than with a right clock, which would have written no later
+  /// time than `now`.
+  public func bounded(to now: Timestamp) -> AttemptLimiter? {
+    guard max(lastUse, windowStart) > now.advanced(by: RecordMaintenance.clockDifference) else { return nil }
+    return AttemptLimiter(
+      failuresInARow: failuresInARow, windowStart: min(windowStart, now), failuresInWindow: failuresInWindow,
+      lockedUntil: lockedUntil.map { min($0, now.advanced(by: lockLength)) }, lastUse: min(lastUse, now))
+  }
+
   private var lockLength: Duration {
-    let doublings = min(failuresInARow - Self.firstLockAfter, 7)
+    let doublings = min(max(failuresInARow - Self.firstLockAfter, 0), 7)
     return min(Self.window * (1 << doublings), Self.longestLock)
   }
 }

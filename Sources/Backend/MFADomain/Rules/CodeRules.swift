@@ -182,6 +182,17 @@ struct CodeAttempt: Sendable {
 }
 
 extension UnitOfWork {
+  /// Returns the attempt limiter of `subject`; one without failures if there is none.
+  ///
+  /// One that a clock that ran ahead has written is bounded first, and saved. Otherwise it would refuse guesses until
+  /// the times of that clock are reached.
+  func attemptLimiter(on subject: String, account: String) throws -> AttemptLimiter {
+    guard let limiter = try records.limiter(on: subject) else { return AttemptLimiter(at: now) }
+    guard let bounded = limiter.bounded(to: now) else { return limiter }
+    try records.save(bounded, on: subject, account: account)
+    return bounded
+  }
+
   /// Counts a guess, compares it with the newest code, and acts on a right one.
   ///
   /// - Parameters:
@@ -192,7 +203,7 @@ extension UnitOfWork {
     _ attempt: CodeAttempt, _ match: (OneTimeCode) throws -> Match?, then success: (Match) throws -> Value
   ) throws -> Value {
     let (channel, account) = (attempt.channel, attempt.account)
-    var limiter = try records.limiter(on: attempt.limitedSubject) ?? AttemptLimiter(at: now)
+    var limiter = try attemptLimiter(on: attempt.limitedSubject, account: account)
     if let refusal = limiter.refusal(at: now) {
       try note(.codeThrottled, account: account, ["channel=\(channel.rawValue)", "reason=\(refusal.cause)"])
       throw RecordedRefusal(refusal)

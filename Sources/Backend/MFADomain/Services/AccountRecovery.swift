@@ -87,7 +87,7 @@ public struct AccountRecovery: Sendable {
       let (records, now) = (work.records, work.now)
       let user = try records.user(named: username)
       let subject = "recovery-stop:\(username.key):\(caller.identity.subject)"
-      var limiter = try records.limiter(on: subject) ?? AttemptLimiter(at: now)
+      var limiter = try work.attemptLimiter(on: subject, account: username.key)
       if let refusal = limiter.refusal(at: now) { throw try work.refuseRecovery("stop", refusal, of: username) }
       limiter.count(at: now)
       var recovery = try records.unendedRecovery(of: user?.id ?? .unknownUser)

@@ -59,13 +59,25 @@ public struct RecordMaintenance: Sendable {
   /// Removes expired records, each kind on its own: an error at one kind does not stop the others.
   ///
   /// - Throws: the first error, after all kinds were tried; `CancellationError` if the task is cancelled.
-  public func clean() async throws {
-    let now = context.clock.now()
+  public func clean() async throws { try await carryOut(Self.removals) }
+
+  /// Removes the codes and pushes, and closes the tallies, of a clock that ran ahead and was set back. They would count
+  /// until their times are reached: users would get no code until then.
+  ///
+  /// Call it only while this machine's clock is known to be right. For a clock that is behind, the records of all other
+  /// backends are of the future.
+  ///
+  /// - Throws: as `clean()`.
+  public func removeFuture() async throws { try await carryOut(Self.removalsOfFuture) }
+
+  private func carryOut(_ removals: [Removal]) async throws {
+    let (store, clock) = (context.store, context.clock)
     var fault: (any Error)?
-    for removal in Self.removals {
+    for removal in removals {
       try Task.checkCancellation()
       do {
-        while try await context.store.write({ try removal($0, now) }) >= Self.portion { try Task.checkCancellation() }
+        // Each portion reads the clock: a record that was made after the first portion is not of the future.
+        while try await store.write({ try removal($0, clock.now()) }) >= Self.portion { try Task.checkCancellation() }
       } catch {
         fault = fault ?? error
       }
@@ -73,8 +85,16 @@ public struct RecordMaintenance: Sendable {
     if let fault { throw fault }
   }
 
-  /// The removals of one portion of each kind. Each returns the number of removed rows.
-  private static let removals: [@Sendable (any Records, Timestamp) throws -> Int] = [
+  /// Removes one portion of one kind at a time, and returns the number of removed rows.
+  private typealias Removal = @Sendable (any Records, Timestamp) throws -> Int
+
+  private static let removalsOfFuture: [Removal] = [
+    { try $0.removeCodes(createdAfter: $1.advanced(by: clockDifference), atMost: portion) },
+    { try $0.removePushes(createdAfter: $1.advanced(by: clockDifference), atMost: portion) },
+    { try $0.closeRefusalTallies(aheadOf: $1, atMost: portion) },
+  ]
+
+  private static let removals: [Removal] = [
     { try $0.removeChallenges(expiredBefore: $1, atMost: portion) },
     // The limits per hour count these rows.
     { try $0.removeCodes(createdBefore: $1.advanced(by: .seconds(-7200)), atMost: portion) },
@@ -98,6 +118,13 @@ extension AuditRecords {
   /// Closes the tallies of at most `count` windows that are over, and returns their number.
   fileprivate func closeRefusalTallies(at now: Timestamp, atMost count: Int) throws -> Int {
     let tallies = try refusalTallies(begunBy: now.advanced(by: RefusalTally.window * -1), atMost: count)
+    for tally in tallies { try close(tally, at: now) }
+    return tallies.count
+  }
+
+  /// Closes the tallies of at most `count` windows that begin in the future, and returns their number.
+  fileprivate func closeRefusalTallies(aheadOf now: Timestamp, atMost count: Int) throws -> Int {
+    let tallies = try refusalTallies(begunAfter: now.advanced(by: RecordMaintenance.clockDifference), atMost: count)
     for tally in tallies { try close(tally, at: now) }
     return tallies.count
   }

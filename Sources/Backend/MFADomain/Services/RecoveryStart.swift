@@ -94,7 +94,7 @@ extension UnitOfWork where Initiator == Caller {
   func judgeRecoveryCode(_ code: CodeGuess, for username: Username, _ draft: PreparedRecovery) throws -> RecoveryGuess {
     let account = username.key
     let subject = "recovery-start:\(account):\(caller.identity.subject)"
-    var limiter = try records.limiter(on: subject) ?? AttemptLimiter(at: now)
+    var limiter = try attemptLimiter(on: subject, account: account)
     func refuse(_ refusal: MFARefusal) throws -> RecordedRefusal {
       try refuseRecovery("start", refusal, of: username)
     }

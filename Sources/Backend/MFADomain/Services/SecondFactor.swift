@@ -63,7 +63,7 @@ extension UnitOfWork {
     let tokens = try records.tokens(of: user.id)
     guard factor != nil || !tokens.isEmpty else { throw RecordedRefusal(.notEnabled) }
     let subject = AttemptLimiter.secondFactor(of: user.id)
-    var limiter = try records.limiter(on: subject) ?? AttemptLimiter(at: now)
+    var limiter = try attemptLimiter(on: subject, account: user.username.key)
     if let refusal = limiter.refusal(at: now) { throw try refuseSecondFactor(.codeThrottled, refusal, of: user) }
     limiter.count(at: now)
     let account = user.username.key
@@ -91,7 +91,7 @@ extension UnitOfWork {
   ///   it finds nothing.
   func countGuess<Match>(at user: User, _ match: () throws -> Match?) throws -> Match {
     let subject = AttemptLimiter.secondFactor(of: user.id)
-    var limiter = try records.limiter(on: subject) ?? AttemptLimiter(at: now)
+    var limiter = try attemptLimiter(on: subject, account: user.username.key)
     if let refusal = limiter.refusal(at: now) { throw try refuseSecondFactor(.codeThrottled, refusal, of: user) }
     limiter.count(at: now)
     guard let found = try match() else {

@@ -96,7 +96,7 @@ extension UnitOfWork where Initiator == Caller {
     let keys = try records.securityKeys(of: user.id)
     guard !keys.isEmpty else { throw RecordedRefusal(.notEnabled) }
     let subject = AttemptLimiter.secondFactor(of: user.id)
-    var limiter = try records.limiter(on: subject) ?? AttemptLimiter(at: now)
+    var limiter = try attemptLimiter(on: subject, account: user.username.key)
     if let refusal = limiter.refusal(at: now) { throw try self.refuse(refusal, .authentication, of: user) }
     limiter.count(at: now)
     func refuse(_ fault: WebAuthnRejection) throws -> RecordedRefusal {

@@ -52,7 +52,7 @@ public struct Sessions: Sendable {
         try work.note(.sessionRefreshed, of: user, ["session=\(session.id.text)"])
         return (session, user)
       }
-      if token.generation == session.generation - 1, work.now.since(session.rotatedAt) <= Self.grace {
+      if token.generation == session.generation - 1, session.rotatedAt.isWithin(Self.grace, before: work.now) {
         return (session, user)
       }
       try work.revoke(&session)
@@ -80,6 +80,14 @@ public struct Sessions: Sendable {
       try work.revoke(&session)
       try work.note(.sessionRevoked, account: account, ["session=\(session.id.text)"])
     }
+  }
+}
+
+extension Timestamp {
+  /// Whether this time is at most `length` before `now`. A time of the future, from a clock that ran ahead, has no age.
+  fileprivate func isWithin(_ length: Duration, before now: Timestamp) -> Bool {
+    let age = now.since(self)
+    return age >= RecordMaintenance.clockDifference * -1 && age <= length
   }
 }
 
@@ -129,9 +137,10 @@ extension UnitOfWork {
     return (session, user)
   }
 
-  /// - Throws: `.freshProofRequired` if the last proof of `session` is older than the policy allows.
+  /// - Throws: `.freshProofRequired` if the last proof of `session` is older than the policy allows, or if a clock that
+  ///   ran ahead has dated it.
   func checkFreshness(of session: LoginSession) throws {
-    guard now.since(session.authenticatedAt) <= policy.freshProof else {
+    guard session.authenticatedAt.isWithin(policy.freshProof, before: now) else {
       throw MFARefusal.freshProofRequired(maximumAge: policy.freshProof)
     }
   }

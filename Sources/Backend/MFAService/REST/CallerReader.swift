@@ -27,6 +27,9 @@ public struct CallerReader: Sendable {
     self.logger = logger
   }
 
+  /// As `GateIdentityVerifier.agreesWithGate`.
+  var agreesWithGate: Bool { gate.agreesWithGate }
+
   /// The request id of the gate if it is printable ASCII of at most 128 bytes, otherwise a new one.
   func requestID(of headers: HTTPFields) -> String {
     if let given = headers[.requestID], (1...128).contains(given.utf8.count),

@@ -16,6 +16,8 @@ public actor GateIdentityVerifier {
   private static let longestLife = Duration.seconds(60)
   /// The maximum difference between the clocks of gate and backend.
   private static let leeway = Duration.seconds(5)
+  /// How long an accepted identity shows that the clocks agree.
+  private static let agreement = Duration.seconds(300)
   /// The minimum interval between fetches of the key set because of unknown keys.
   private static let refetchInterval = Duration.seconds(5)
 
@@ -29,6 +31,8 @@ public actor GateIdentityVerifier {
   private let logger: Logger
   /// Read without a turn on the actor.
   private let known = LockedValue(KnownKeys())
+  /// The time of the last accepted identity. Read without a turn on the actor.
+  private let acceptedAt = LockedValue<Timestamp?>(nil)
   private var fetchedAt: Timestamp?
   /// The time of the last successful fetch.
   private var obtainedAt: Timestamp?
@@ -82,6 +86,13 @@ public actor GateIdentityVerifier {
     return .present(count: count, since: obtainedAt, fault: fault)
   }
 
+  /// Whether this machine's clock agreed with the gate's within the last minutes: an identity was accepted. It does not
+  /// any more if it was set back since.
+  public nonisolated var agreesWithGate: Bool {
+    guard let last = acceptedAt.withLock({ $0 }) else { return false }
+    return (.zero...Self.agreement).contains(clock.now().since(last))
+  }
+
   /// What a request can change, and so where its identity must be remembered.
   public enum Effect: Sendable, Hashable {
     /// Nothing. A copy of the identity at another backend could only read once more, so this process remembers it.
@@ -131,6 +142,7 @@ public actor GateIdentityVerifier {
     let number = IdentityNumber(id: claims.jti, end: Self.instant(claims.exp).advanced(by: Self.leeway))
     let use = spent.spend(number, at: now)
     guard use != .usedBefore else { throw Self.usedBefore }
+    acceptedAt.withLock { $0 = now }
     switch effect {
     case .write: return Accepted(identity: identity, unspent: UnspentIdentity(number))
     case .none where isBound && use == .first: return Accepted(identity: identity, unspent: nil)

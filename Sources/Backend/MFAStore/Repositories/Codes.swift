@@ -58,6 +58,10 @@ extension SQLRecords: CodeRecords {
   func removeCodes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int {
     try remove(count, of: "codes", by: "id", where: "created_at < ?", [.time(instant)])
   }
+
+  func removeCodes(createdAfter instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(count, of: "codes", by: "id", where: "created_at > ?", [.time(instant)])
+  }
 }
 
 extension SQLRecords: AttemptLimiterRecords {

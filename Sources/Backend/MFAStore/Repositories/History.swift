@@ -98,6 +98,13 @@ extension SQLRecords: AuditRecords {
     ).map(Self.tally)
   }
 
+  func refusalTallies(begunAfter instant: Timestamp, atMost count: Int) throws -> [RefusalTally] {
+    try sql.rows(
+      "SELECT * FROM refusal_tallies WHERE since > ? ORDER BY since, actor, account, event, reason LIMIT ?",
+      [.time(instant), .integer(count)]
+    ).map(Self.tally)
+  }
+
   func save(_ tally: RefusalTally) throws {
     try sql.run(
       """

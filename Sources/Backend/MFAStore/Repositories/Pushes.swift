@@ -37,6 +37,10 @@ extension SQLRecords: PushRecords {
     try remove(count, of: "pushes", by: "id", where: "created_at < ?", [.time(instant)])
   }
 
+  func removePushes(createdAfter instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(count, of: "pushes", by: "id", where: "created_at > ?", [.time(instant)])
+  }
+
   private static func push(_ row: SQLRow) throws -> PushChallenge {
     PushChallenge(
       id: try row.uuid("id"), userID: try row.uuid("user_id"), sessionID: try row.uuid("session_id"),
