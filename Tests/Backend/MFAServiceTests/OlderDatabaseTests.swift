@@ -146,6 +146,45 @@ struct OlderDatabaseTests {
     }
   }
 
+  @Test(
+    "an account that kept its old key has limits that an operator lifts, and a history of its own",
+    arguments: TestDatabase.allCases)
+  func keptKey(_ database: TestDatabase) async throws {
+    try await TestBackend.with(store: try await database.open()) { backend in
+      let phone = TestPhone(username: "\u{FF21}dmin")
+      let (name, other) = (try Username(phone.username), try Username("admin"))
+      #expect(name == other && name.formerKey != other.key)
+      let users = [Username(kept: name.text, key: name.formerKey), other].map {
+        MFADomain.User(id: UUID(), username: $0, createdAt: backend.clock.now)
+      }
+      let device = Device(
+        id: try DeviceID(phone.deviceID), userID: users[0].id, model: try DeviceModel("phone"),
+        method: .secureEnclave, authMethod: nil, publicKey: try DevicePublicKey(base64: phone.publicKey),
+        phoneNumber: nil, binding: .attestedKey(phone.app.keyHash), enrolledAt: backend.clock.now)
+      try await backend.context.store.write { records in
+        for user in users { try records.insert(user) }
+        try records.save(device)
+      }
+      #expect(try await backend.signIn(phone).status == 200)
+      let guesses: [(path: String, body: JSONValue)] = [
+        ("/auth/verify-otp", ["username": .string(phone.username), "otp": "000000"]),
+        ("/mfa/recovery/stop", ["username": .string(phone.username), "code": "WRONGONE"]),
+      ]
+      let administration = Administration(backend.context)
+      for (path, body) in guesses {
+        for _ in 1...5 { #expect(try await backend.post(path, body, as: phone.app).status == 401) }
+        #expect(try await backend.post(path, body, as: phone.app).status == 429)
+        try await administration.unlock(name, by: .command(name: "test"))
+        #expect(try await backend.post(path, body, as: phone.app).status == 401)
+      }
+      let entries = try await administration.history(of: name, before: nil, atMost: 100, by: .command(name: "test"))
+      let events = Set(entries.map(\.event))
+      #expect(events == ["signature.accepted", "code.refused", "code.braked", "recovery.refused", "user.unlocked"])
+      let others = try await administration.history(of: other, before: nil, atMost: 100, by: .command(name: "test"))
+      #expect(others.isEmpty)
+    }
+  }
+
   @Test("every column that selects rows for removal has an index")
   func indices() async throws {
     try await Places.withTemporaryFolder { folder in

@@ -101,6 +101,10 @@ extension UserRecords {
     let current = try user(named: name.key)
     return former ?? current
   }
+
+  /// The key that limits and the history have for the account that a client means by `name`. An account that kept its
+  /// former key has that one; a name without an account has its own.
+  func accountKey(of name: Username) throws -> String { try user(named: name)?.username.key ?? name.key }
 }
 
 extension String {

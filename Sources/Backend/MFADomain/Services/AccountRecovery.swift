@@ -86,22 +86,23 @@ public struct AccountRecovery: Sendable {
     try await context.write(by: caller) { work in
       let (records, now) = (work.records, work.now)
       let user = try records.user(named: username)
-      let subject = "recovery-stop:\(username.key):\(caller.identity.subject)"
-      var limiter = try work.attemptLimiter(on: subject, account: username.key)
-      if let refusal = limiter.refusal(at: now) { throw try work.refuseRecovery("stop", refusal, of: username) }
+      let account = user?.username.key ?? username.key
+      let subject = "recovery-stop:\(account):\(caller.identity.subject)"
+      var limiter = try work.attemptLimiter(on: subject, account: account)
+      if let refusal = limiter.refusal(at: now) { throw try work.refuseRecovery("stop", refusal, account: account) }
       limiter.count(at: now)
       var recovery = try records.unendedRecovery(of: user?.id ?? .unknownUser)
       let isOpen = recovery.map { $0.isOpen(at: now) && $0.stopFailures < Recovery.mostStopFailures } ?? false
       let stopCode = PreparedRecovery.stopCode(of: recovery?.id ?? .unknownUser, in: work.vault)
       let isRight = constantTimeEqual(Array(stopCode.utf8), Array(code.text.utf8))
       guard let user, isOpen, isRight else {
-        try records.save(limiter, on: subject, account: username.key)
+        try records.save(limiter, on: subject, account: account)
         recovery?.stopFailures += 1
         if let recovery { try records.update(recovery) }
-        throw try work.refuseRecovery("stop", .codeInvalid(isOpen ? .wrong : .noCode), of: username)
+        throw try work.refuseRecovery("stop", .codeInvalid(isOpen ? .wrong : .noCode), account: account)
       }
       limiter.release(at: now)
-      try records.save(limiter, on: subject, account: username.key)
+      try records.save(limiter, on: subject, account: account)
       _ = try work.cancelRecovery(of: user, .code)
     }
   }
@@ -161,11 +162,11 @@ extension UnitOfWork {
   /// - Parameters:
   ///   - step: `start`, `complete` or `stop`.
   ///   - cause: the reason for the history, if it is not that of `refusal`.
+  ///   - account: the key of the account's name.
   func refuseRecovery(
-    _ step: String, _ refusal: MFARefusal, cause: String? = nil, of username: Username
+    _ step: String, _ refusal: MFARefusal, cause: String? = nil, account: String
   ) throws -> RecordedRefusal {
-    try note(
-      .recoveryRefused, account: username.key, ["operation=\(step)", "reason=\(cause ?? refusal.cause)"])
+    try note(.recoveryRefused, account: account, ["operation=\(step)", "reason=\(cause ?? refusal.cause)"])
     return RecordedRefusal(refusal)
   }
 }

@@ -167,8 +167,9 @@ public struct Administration: Sendable {
   ) async throws -> [AuditEntry] {
     try await context.read(by: actor) { work in
       try work.admit()
+      let account = try username.map { try work.records.accountKey(of: $0) }
       return try work.records.auditEntries(
-        before: sequence ?? .max, account: username?.key, atMost: max(1, min(count, 1000)))
+        before: sequence ?? .max, account: account, atMost: max(1, min(count, 1000)))
     }
   }
 

@@ -108,7 +108,7 @@ extension AuditTrail {
       return user.username.key
     }
     guard let name = filter.account else { return nil }
-    return try await store.read { try $0.user(named: name) }?.username.key ?? name.key
+    return try await store.read { try $0.accountKey(of: name) }
   }
 }
 

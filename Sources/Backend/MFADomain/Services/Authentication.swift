@@ -61,7 +61,9 @@ public struct Authentication: Sendable {
       if device.method == .smsOTP, work.policy.admits(device) {
         // Codes are counted over many rows.
         try work.records.excludeWriters()
-        try work.sendWithSignIn(code, to: owner?.lockedAt == nil ? device : nil, language: owner?.language)
+        try work.sendWithSignIn(
+          code, to: owner?.lockedAt == nil ? device : nil, account: owner?.username.key ?? username.key,
+          language: owner?.language)
       }
       return (device.method, challenge)
     }
@@ -147,13 +149,13 @@ extension UnitOfWork where Initiator == Caller {
     let scope = try scope(after: trust, for: user, on: device)
     let method = policy.reference(ofKeyBoundTo: caller.identity.binding)
     let session = try beginSession(of: user, on: device, scope: scope, methods: [method])
-    try note(.signatureAccepted, account: response.username.key, ["device=\(response.deviceID.text)"])
+    try note(.signatureAccepted, of: user, ["device=\(response.deviceID.text)"])
     return (session, user)
   }
 
   fileprivate func noteRefused(_ response: Authentication.SignedChallenge, _ reason: String) throws {
     try note(
-      .signatureRefused, account: response.username.key,
+      .signatureRefused, account: try records.accountKey(of: response.username),
       ["device=\(response.deviceID.text)", "reason=\(reason)"])
   }
 }

@@ -243,21 +243,23 @@ extension UnitOfWork where Initiator == Caller {
       do { if let user { try checkRoom(for: user) } } catch let refusal as MFARefusal {
         // The code of an operator serves when the user has removed a device.
         if let valid { try records.update(valid) }
-        throw try refuse(application, refusal)
+        throw try refuse(application, refusal, for: user)
       }
       return nil
     }
     do {
       return try admit(application.username, enrolling: known, for: user, examined)
     } catch let refusal as MFARefusal {
-      throw try refuse(application, refusal)
+      throw try refuse(application, refusal, for: user)
     }
   }
 
   /// Records that an enrolment was refused, and returns the refusal to throw.
-  private func refuse(_ application: Enrolment.Application, _ refusal: MFARefusal) throws -> RecordedRefusal {
+  private func refuse(
+    _ application: Enrolment.Application, _ refusal: MFARefusal, for user: User?
+  ) throws -> RecordedRefusal {
     try note(
-      .enrolmentRefused, account: application.username.key,
+      .enrolmentRefused, account: user?.username.key ?? application.username.key,
       ["device=\(application.deviceID.text)", "reason=\(refusal.cause)"])
     return RecordedRefusal(refusal)
   }
@@ -269,7 +271,8 @@ extension UnitOfWork where Initiator == Caller {
     if let known, known.binding != caller.identity.binding || known.userID != user?.id { throw MFARefusal.deviceExists }
     let owner = try caller.session.flatMap { try records.session($0.sessionID) }?.userID
     // Before the first difference between a name with an account and one without.
-    let subject = user != nil && owner == user?.id ? nil : try admitNew(username, examined)
+    let isOwn = user != nil && owner == user?.id
+    let subject = isOwn ? nil : try admitNew(username, account: user?.username.key ?? username.key, examined)
     guard let user else { return subject }
     if examined != nil {
       throw InvalidValue(field: "idToken", rule: "is accepted for a new username only; use auth.oidc-bind")
@@ -283,10 +286,12 @@ extension UnitOfWork where Initiator == Caller {
 
   /// Checks whether the caller may create an account with this name and this identity, as far as the name is free. The
   /// challenge of the identity is spent if the transaction is committed.
-  private func admitNew(_ username: Username, _ examined: ExaminedAnswer?) throws -> ProviderSubject? {
+  private func admitNew(
+    _ username: Username, account: String, _ examined: ExaminedAnswer?
+  ) throws -> ProviderSubject? {
     try username.checkAsNew()
-    try checkAccountLimit(for: username)
-    return try examined.map { try admit($0, asNew: username) }
+    try checkAccountLimit(for: account)
+    return try examined.map { try admitNew($0, account: account) }
   }
 
   private func checkRoom(for user: User) throws {
@@ -298,11 +303,11 @@ extension UnitOfWork where Initiator == Caller {
   /// Checks whether the caller may create another account. Debug builds share one identity, so they have no limit.
   ///
   /// - Throws: `RecordedRefusal` with `.tooManyAccounts`
-  private func checkAccountLimit(for username: Username) throws {
+  private func checkAccountLimit(for account: String) throws {
     let (binding, limit) = (caller.identity.binding, policy.mostAccountsOfInstance)
     guard binding != .debugBuild, try records.countUsers(createdBy: binding) >= limit else { return }
     let refusal = MFARefusal.tooManyAccounts(limit: limit)
-    try note(.enrolmentRefused, account: username.key, ["reason=\(refusal.cause)"])
+    try note(.enrolmentRefused, account: account, ["reason=\(refusal.cause)"])
     throw RecordedRefusal(refusal)
   }
 

@@ -171,11 +171,12 @@ extension UnitOfWork where Initiator == Caller {
 
   /// Checks that an answer of a new account is right and that its subject is free, and spends its challenge.
   ///
+  /// - Parameter account: the key of the account's name, which may exist.
   /// - Throws: `RecordedRefusal`
-  func admit(_ examined: ExaminedAnswer, asNew username: Username) throws -> ProviderSubject {
-    let subject = try verified(examined, account: username.key)
-    guard try records.federatedIdentity(of: subject) == nil else { throw try refuseConnected(account: username.key) }
-    try spend(examined, account: username.key)
+  func admitNew(_ examined: ExaminedAnswer, account: String) throws -> ProviderSubject {
+    let subject = try verified(examined, account: account)
+    guard try records.federatedIdentity(of: subject) == nil else { throw try refuseConnected(account: account) }
+    try spend(examined, account: account)
     return subject
   }
 

@@ -72,7 +72,7 @@ extension UnitOfWork where Initiator == Caller {
   /// - Returns: The code as it was before.
   /// - Throws: `RecordedRefusal` with `.accountLocked`, or with what `judge(_:_:then:)` refuses.
   func spendLinkCode(_ guess: CodeGuess, for user: User?, named username: Username) throws -> OneTimeCode? {
-    let account = username.key
+    let account = user?.username.key ?? username.key
     let subject = user.map { Linking.subject($0.id, .user) } ?? "link:name:\(account)"
     func isRight(_ code: OneTimeCode) -> Bool {
       constantTimeEqual(SMSCodes.hash(guess.text, of: code.id, in: vault), code.hash)

@@ -13,9 +13,10 @@ extension UnitOfWork where Initiator == Caller {
   func completeRecovery(_ token: String, _ username: Username, replacing known: Device?, of user: User?) throws {
     let recovery = try RecoveryToken(token, in: vault).flatMap { try records.recovery($0.recovery) }
     let fault = fault(of: recovery, for: user, replacing: known)
+    let account = user?.username.key ?? username.key
     guard fault == nil, var recovery, let user else {
       let fault = fault ?? .refusal(.codeInvalid(.noCode))
-      throw try refuseRecovery("complete", fault.refusal, cause: fault.cause, of: username)
+      throw try refuseRecovery("complete", fault.refusal, cause: fault.cause, account: account)
     }
     let recipients = try recipients(of: user)
     recovery.end(.completed, at: now)

@@ -92,11 +92,12 @@ extension UnitOfWork where Initiator == Caller {
   ///
   /// - Throws: `RecordedRefusal`
   func judgeRecoveryCode(_ code: CodeGuess, for username: Username, _ draft: PreparedRecovery) throws -> RecoveryGuess {
-    let account = username.key
+    let user = try records.user(named: username)
+    let account = user?.username.key ?? username.key
     let subject = "recovery-start:\(account):\(caller.identity.subject)"
     var limiter = try attemptLimiter(on: subject, account: account)
     func refuse(_ refusal: MFARefusal) throws -> RecordedRefusal {
-      try refuseRecovery("start", refusal, of: username)
+      try refuseRecovery("start", refusal, account: account)
     }
     if let refusal = limiter.refusal(at: now) { throw try refuse(refusal) }
     // Rows among the link codes, which outsiders can guess at as well. No guess fits these rows.
@@ -106,7 +107,6 @@ extension UnitOfWork where Initiator == Caller {
       throw try refuse(.rateLimited(retryAfter: end.since(now)))
     }
     limiter.count(at: now)
-    let user = try records.user(named: username)
     let id = user?.id ?? .unknownUser
     let hash = Authenticator.hash(code.text, of: id, vault)
     let hasApp = try records.totp(of: id)?.confirmedAt != nil
@@ -145,7 +145,7 @@ extension UnitOfWork where Initiator == Caller {
           recipient.channel))
     }
     guard let end = ends.compactMap(\.self).max() else { return }
-    throw try refuseRecovery("start", .rateLimited(retryAfter: end.since(now)), of: user.username)
+    throw try refuseRecovery("start", .rateLimited(retryAfter: end.since(now)), account: user.username.key)
   }
 
   /// Spends the backup code with `hash`, and inserts the recovery.

@@ -20,7 +20,6 @@ public struct SMSCodes: Sendable {
     /// Stands for the number in the counts if there is none.
     let noTarget: [UInt8]
     let tally: SendTally
-    let account: String
   }
 
   /// Draws a code for the account as `caller` sees it.
@@ -30,8 +29,7 @@ public struct SMSCodes: Sendable {
     let subject = Self.subject(username, caller)
     return PreparedCode(
       subject: subject, code: code, id: id, hash: Self.hash(code, of: id, in: context.vault),
-      noTarget: context.vault.hash(subject, as: "no target"), tally: SendTally(caller, context),
-      account: username.key)
+      noTarget: context.vault.hash(subject, as: "no target"), tally: SendTally(caller, context))
   }
 
   /// The account as one app instance sees it. The codes of other instances for the same account do not affect it.
@@ -61,10 +59,11 @@ public struct SMSCodes: Sendable {
         last.isClaimed = true
         return try work.records.update(last)
       }
-      let owner = try work.owner(of: username)
+      let (account, owner) = try work.owner(of: username)
       // A user whom an operator has locked cannot sign in by a code.
       try work.send(
-        draft, to: owner?.user.lockedAt == nil ? owner?.device : nil, isClaimed: true, language: owner?.user.language)
+        draft, to: owner?.user.lockedAt == nil ? owner?.device : nil, account: account, isClaimed: true,
+        language: owner?.user.language)
     }
   }
 
@@ -82,12 +81,12 @@ public struct SMSCodes: Sendable {
     let guess = (try? CodeGuess(guess))?.text ?? ""
     let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: context.vault) }
     let (session, user) = try await context.write(by: caller) { work in
-      let owner = try work.owner(of: username)
+      let (account, owner) = try work.owner(of: username)
       if let owner, owner.user.lockedAt != nil {
-        throw try work.refuseCode(.accountLocked(retryAfter: nil), .sms, account: username.key)
+        throw try work.refuseCode(.accountLocked(retryAfter: nil), .sms, account: account)
       }
       let asked = try work.records.newestCode(for: subject, .sms)
-      return try work.judge(CodeAttempt(.sms, for: subject, account: username.key)) { code in
+      return try work.judge(CodeAttempt(.sms, for: subject, account: account)) { code in
         guard constantTimeEqual(Self.hash(guess, of: code.id, in: work.vault), code.hash), let user = owner?.user
         else { return nil }
         return try work.device(of: user, reachedBy: asked).map { (user: user, device: $0) }
@@ -107,18 +106,23 @@ public struct SMSCodes: Sendable {
 
 extension UnitOfWork where Initiator == Caller {
   /// Sends the code that a sign-in begins with. A reached limit is recorded and not reported.
-  func sendWithSignIn(_ draft: SMSCodes.PreparedCode, to device: Device?, language: String?) throws {
-    do { try send(draft, to: device, isClaimed: false, language: language) } catch is RecordedRefusal {}
+  func sendWithSignIn(
+    _ draft: SMSCodes.PreparedCode, to device: Device?, account: String, language: String?
+  ) throws {
+    do {
+      try send(draft, to: device, account: account, isClaimed: false, language: language)
+    } catch is RecordedRefusal {}
   }
 
   /// Inserts the code of `draft` and queues its message.
   ///
   /// - Parameters:
   ///   - device: `nil` if there is no recipient. The code is counted and recorded alike, and not sent.
+  ///   - account: the key of the account's name.
   ///   - language: the language of the account.
   /// - Throws: `RecordedRefusal` if a limit is reached.
   fileprivate func send(
-    _ draft: SMSCodes.PreparedCode, to device: Device?, isClaimed: Bool, language: String?
+    _ draft: SMSCodes.PreparedCode, to device: Device?, account: String, isClaimed: Bool, language: String?
   ) throws {
     let number = try device.flatMap { try self.number(of: $0) }
     let target = number.map { CodeTarget($0.text, isConfirmed: device?.hasProvedNumber == true, in: vault) }
@@ -128,14 +132,14 @@ extension UnitOfWork where Initiator == Caller {
     try admit(
       CodeSending(
         channel: .sms, subject: draft.subject, target: target ?? CodeTarget(standingIn: draft.noTarget),
-        account: draft.account, sharedCount: accountCount, tally: draft.tally))
+        account: account, sharedCount: accountCount, tally: draft.tally))
     try records.insert(
       OneTimeCode(
         id: draft.id, subject: draft.subject, channel: .sms, hash: number == nil ? draft.noTarget : draft.hash,
         target: target?.hash ?? draft.noTarget, createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime),
         isClaimed: isClaimed))
     try noteSend(
-      .sms, isSent: number != nil, account: draft.account, device.map { ["device=\($0.id.text)"] } ?? [])
+      .sms, isSent: number != nil, account: account, device.map { ["device=\($0.id.text)"] } ?? [])
     guard let number else { return }
     send(
       OutgoingMessage(
@@ -159,17 +163,21 @@ extension UnitOfWork where Initiator == Caller {
     }
   }
 
-  /// The account, and its device that is bound to the caller and has a number; `nil` also where codes do not sign in.
+  /// The key of the account, and its user with the device that is bound to the caller and has a number. The user is
+  /// `nil` without such a device, and where codes do not sign in.
   ///
   /// The lookups are the same for an unknown name, so that the time reveals nothing.
-  fileprivate func owner(of username: Username) throws -> (user: User, device: Device)? {
+  fileprivate func owner(
+    of username: Username
+  ) throws -> (account: String, owner: (user: User, device: Device)?) {
     let user = try records.user(named: username)
+    let account = user?.username.key ?? username.key
     let device = try records.devices(of: user?.id ?? .unknownUser).first {
       $0.binding == caller.identity.binding && $0.phoneNumber != nil
     }
     // A code does not prove biometrics.
-    guard let user, let device, policy.deviceUnlock == .any else { return nil }
-    return (user, device)
+    guard let user, let device, policy.deviceUnlock == .any else { return (account, nil) }
+    return (account, (user: user, device: device))
   }
 }
 
