@@ -126,7 +126,9 @@ extension ACMEError: CustomStringConvertible {
     case .unknownProfile(_, let offered):
       offered.isEmpty ? "remove tls.acme.profile" : "correct tls.acme.profile, or remove it for the server's own choice"
     case .bindingRequired: "set tls.acme.eab.key_id and tls.acme.eab.key_file to the server's values for your account"
-    case .unfinished: "nothing to do unless it happens again: the gate tries again"
+    case .unfinished:
+      "the gate continues the order, and places another one after a day at most; if that is not finished either, ask "
+        + "the operator of the ACME server"
     case .unusable: "report this to the operator of the ACME server"
     case .clock: "set the clock of this machine (timedatectl)"
     case .storage: "check the state folder and its permissions, or the store"

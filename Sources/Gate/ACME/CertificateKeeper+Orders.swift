@@ -108,6 +108,7 @@ extension CertificateKeeper {
   private func certificate(_ key: AccountKey, _ account: String) async throws(ACMEError) -> IssuedCertificate {
     var pending: PendingOrder? = try await read(.order)
     if let finished = status.certificate, pending?.key == finished.keyPEM { pending = nil }
+    if let known = pending { pending = try await continuable(known) }
     let order = CertificateOrder(
       client: client, key: key, account: account, settings: settings, clock: world.clock, sleep: world.sleep,
       publish: { [self] answers throws(ACMEError) in try await publish(answers) },
@@ -125,6 +126,21 @@ extension CertificateKeeper {
       }
       throw error
     }
+  }
+
+  /// Returns `order` unless it is too old to be continued. Some servers never finish an order, and do not call it
+  /// invalid: another one has to be placed before the certificate expires.
+  private func continuable(_ order: PendingOrder) async throws(ACMEError) -> PendingOrder? {
+    let now = world.clock.now()
+    guard let beginning = order.begunAt.flatMap({ Timestamp(rfc3339: $0) }) else {
+      var order = order
+      order.begunAt = now.description
+      try await keep(order)
+      return order
+    }
+    let longest = status.certificate.map { RenewalPlan.Validity($0).orderPause } ?? RenewalPlan.longestOrderPause
+    // A beginning in the future was written while the clock of the machine was wrong.
+    return now.since(beginning) <= longest && beginning.since(now) <= longest ? order : nil
   }
 
   private func keep(_ order: PendingOrder?) async throws(ACMEError) {

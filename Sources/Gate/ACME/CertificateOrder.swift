@@ -98,7 +98,7 @@ struct CertificateOrder {
       throw .malformed(url: services.newOrder, reason: "no Location with a URL")
     }
     let order: Order = try answer.decoded()
-    try await store(PendingOrder(url: place, account: account, key: keyPEM))
+    try await store(PendingOrder(url: place, account: account, key: keyPEM, begunAt: clock.now().description))
     return Begun(place: place, key: key, order: order)
   }
 

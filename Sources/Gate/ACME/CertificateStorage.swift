@@ -76,11 +76,18 @@ struct StoredAccount: Codable {
 /// It is stored before the server is asked for the certificate, so a process that is killed loses neither the order nor
 /// the key of its certificate: the next attempt continues it.
 struct PendingOrder: Codable, Hashable {
+  private enum CodingKeys: String, CodingKey {
+    case url, account, key
+    case begunAt = "begun_at"
+  }
+
   var url: String
   /// The URL of the account that ordered.
   var account: String
   /// The key of the future certificate: PKCS #8, PEM.
   var key: String
+  /// When it was placed, in the form of RFC 3339; `nil` in a document of an earlier version.
+  var begunAt: String?
 }
 
 /// What the certificates are ordered for, and where.

@@ -69,6 +69,8 @@ public struct RenewalPlan: Sendable, Hashable {
   /// The longest `Retry-After` that is respected, and the longest delay of a backoff.
   private static let longestWait = RetryAfter.longest + .seconds(86_400)
   private static let longestQuestionPause = Duration.seconds(86_400)
+  /// The longest time between two orders that succeed, and the longest time for which one order is continued.
+  static let longestOrderPause = Duration.seconds(86_400)
 
   /// When `certificate` is renewed: at a moment of the server's window; without one, shortly before two thirds of the
   /// lifetime, or before half of it if it is under ten days. A window cannot postpone it to the last tenth of the lifetime.
@@ -98,6 +100,9 @@ public struct RenewalPlan: Sendable, Hashable {
     public init(notBefore: Timestamp, notAfter: Timestamp, jitter: Double) {
       (self.notBefore, self.notAfter, self.jitter) = (notBefore, notAfter, jitter)
     }
+
+    /// A tenth of the lifetime, at most a day.
+    var orderPause: Duration { min(notAfter.since(notBefore) / 10, RenewalPlan.longestOrderPause) }
 
     init(_ certificate: IssuedCertificate) {
       let digits = certificate.leaf.fingerprint.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
@@ -155,7 +160,7 @@ public struct RenewalPlan: Sendable, Hashable {
   /// wrong clock nor a wrong recommendation makes the gate order all the time.
   public mutating func obtained(_ certificate: Validity, at now: Timestamp) {
     self = RenewalPlan()
-    notBefore = now.advanced(by: min(certificate.notAfter.since(certificate.notBefore) / 10, .seconds(86_400)))
+    notBefore = now.advanced(by: certificate.orderPause)
   }
 
   /// Records the server's recommendation.

@@ -71,8 +71,11 @@ struct InterruptionTests {
           for _ in 0..<2 { _ = await second.step() }
           #expect(bench.obtained.count == 2 && front.orders == 2)
           // The old order, whose certificate was replaced, is as unknown as one that the server has deleted.
-          let gone = String(decoding: old, as: UTF8.self).replacingOccurrences(of: "my-order", with: "my-order\\/gone")
-          try await bench.storage.write(Array(gone.utf8), to: pending)
+          var gone = try #require(try JSONSerialization.jsonObject(with: Data(old)) as? [String: String])
+          gone["url"] = gone["url"]?.replacingOccurrences(of: "my-order", with: "my-order/gone")
+          // Its age is not the reason.
+          gone["begun_at"] = nil
+          try await bench.storage.write(Array(JSONSerialization.data(withJSONObject: gone)), to: pending)
           // The clock is fast by now, so the next renewal is due as soon as an order is allowed again.
           bench.clock.advance(by: .seconds(3700))
           let third = try bench.keeper(directory)

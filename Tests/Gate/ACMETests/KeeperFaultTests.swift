@@ -21,13 +21,17 @@ struct KeeperFaultTests {
 
   /// Calls `body` with a bench and a proxy in front of a pebble.
   ///
-  /// - Parameter refusedNonces: the percentage of good nonces that pebble refuses, so that requests are repeated.
+  /// - Parameters:
+  ///   - refusedNonces: the percentage of good nonces that pebble refuses, so that requests are repeated.
+  ///   - lifetime: the lifetime of certificates in seconds; `nil` for an hour.
   private func withFront(
-    refusedNonces: Int? = nil, _ body: (KeeperBench, FrontOfPebble, _ directory: String) async throws -> Void
+    refusedNonces: Int? = nil, lifetime: Int? = nil,
+    _ body: (KeeperBench, FrontOfPebble, _ directory: String) async throws -> Void
   ) async throws {
     try await KeeperBench.serving { bench in
       var plan = bench.plan
       if let refusedNonces { plan.refusedNonces = refusedNonces }
+      if let lifetime { plan.lifetime = lifetime }
       try await Pebble.serving(plan, bench.folder) { pebble in
         try await FrontOfPebble.serving(pebble, bench.folder) { front, directory in
           try await body(bench, front, directory)
@@ -390,6 +394,81 @@ struct KeeperFaultTests {
       front.answers { _ in nil }
       _ = try await bench.keeper(directory).step()
       #expect(bench.obtained.count == 1 && front.orders == 1, "\(bench.failures)")
+    }
+  }
+
+  /// Lets the server answer `body` instead of the state of any order, and an attempt end at once.
+  private static func stateOrders(as body: String, _ front: FrontOfPebble, _ bench: KeeperBench) {
+    front.answers { request in
+      guard request.path.hasPrefix("/my-order/") else { return nil }
+      bench.clock.advance(by: .seconds(200))
+      return Response(status: 200, body: Array(body.utf8))
+    }
+  }
+
+  private static func state(_ status: String) -> String {
+    #"{"status":"\#(status)","authorizations":[],"finalize":"https://localhost:1/finalize"}"#
+  }
+
+  /// States of an order that no attempt can finish.
+  static let endless = [state("processing"), state("pending"), "{}"]
+
+  @Test(
+    "An order that the server never finishes is continued for a day, and then another one is placed",
+    arguments: endless)
+  func endlessOrder(body: String) async throws {
+    try await withFront(lifetime: 864_000) { bench, front, directory in
+      Self.stateOrders(as: body, front, bench)
+      for _ in 0..<2 {
+        _ = try await bench.keeper(directory).step()
+        bench.clock.advance(by: .seconds(300))
+      }
+      #expect(bench.failures.count == 2 && front.orders == 1, "\(bench.failures)")
+      bench.clock.advance(by: .seconds(25 * 3600))
+      front.answers { _ in nil }
+      _ = try await bench.keeper(directory).step()
+      #expect(bench.obtained.count == 1 && bench.failures.count == 2 && front.orders == 2, "\(bench.failures)")
+    }
+  }
+
+  @Test("A renewal whose order is never finished places another one after a tenth of the certificate's lifetime")
+  func endlessRenewal() async throws {
+    try await withFront(lifetime: 36_000) { bench, front, directory in
+      _ = try await bench.keeper(directory).step()
+      bench.clock.advance(by: .seconds(20_000))
+      Self.stateOrders(as: Self.state("processing"), front, bench)
+      let keeper = try bench.keeper(directory)
+      for _ in 0..<2 { _ = await keeper.step() }
+      #expect(bench.failures == [.unfinished(step: .finalization)] && front.orders == 2, "\(bench.failures)")
+      bench.clock.advance(by: .seconds(3601))
+      front.answers { _ in nil }
+      for _ in 0..<2 { _ = await keeper.step() }
+      #expect(bench.obtained.count == 2 && bench.failures.count == 1 && front.orders == 3, "\(bench.failures)")
+    }
+  }
+
+  @Test(
+    "A pending order without its beginning begins when it is read first; one of the far future is not continued",
+    arguments: [(nil, 1), (86_000, 1), (100_000, 2)] as [(Int?, Int)])
+  func orderOfAnotherTime(ahead: Int?, orders: Int) async throws {
+    try await withFront(lifetime: 864_000) { bench, front, directory in
+      Self.stateOrders(as: Self.state("processing"), front, bench)
+      _ = try await bench.keeper(directory).step()
+      let document = Self.document(.order, directory)
+      let content = try #require(await bench.storage.content(of: document))
+      var order = try #require(try JSONSerialization.jsonObject(with: Data(content)) as? [String: String])
+      #expect(order["begun_at"] != nil)
+      bench.clock.advance(by: .seconds(25 * 3600))
+      let now = bench.clock.clock.now()
+      order["begun_at"] = ahead.map { now.advanced(by: .seconds($0)).description }
+      try await bench.storage.write(Array(JSONSerialization.data(withJSONObject: order)), to: document)
+      _ = try await bench.keeper(directory).step()
+      #expect(bench.failures.count == 2 && front.orders == orders, "\(bench.failures)")
+      // A day after that it is too old like any other.
+      bench.clock.advance(by: .seconds(25 * 3600))
+      front.answers { _ in nil }
+      _ = try await bench.keeper(directory).step()
+      #expect(front.orders == (ahead == 86_000 ? 1 : orders + 1), "\(bench.failures)")
     }
   }
 }
