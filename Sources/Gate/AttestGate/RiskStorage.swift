@@ -46,6 +46,9 @@ public protocol RiskStorage: Sendable {
   /// Returns at most `limit` receipts of the apps `apps` (`TEAMID.bundle.identifier`) that are due at `now`: first those
   /// of keys that were never exchanged, the newest key first, then the others by the time at which they became due. Keys
   /// that are revoked are not due. An index finds them, however many keys there are.
+  ///
+  /// A row that cannot be read is skipped, so that the receipts of other keys are exchanged; `findings` reports it. One
+  /// call skips a bounded number of rows of an app (`DueReceipt.mostSkipped`).
   func dueReceipts(of apps: [AppID], at now: Timestamp, limit: Int) async throws(StoreError) -> [DueReceipt]
 
   /// Stores the result of an exchange, if the stored receipt still is the one of `due` and the key still is registered;
@@ -65,7 +68,7 @@ public protocol RiskStorage: Sendable {
   func endExchange() async throws(StoreError)
 
   /// Counts the metrics of at most `limit` registered keys that follow `cursor` (`nil`: from the start), in key id
-  /// order. Revoked keys are not counted.
+  /// order. Revoked keys are not counted, nor keys whose app or metric cannot be read.
   func riskTally(after cursor: KeyID?, limit: Int) async throws(StoreError) -> RiskTally
 }
 
@@ -108,6 +111,9 @@ public struct DueReceipt: Sendable, Hashable {
   public let receipt: [UInt8]
   /// The number of exchanges of this receipt that failed in a row.
   public let failures: Int
+
+  /// The maximum number of rows of an app that one call skips because they cannot be read.
+  public static let mostSkipped = 1000
 
   public init(key: AttestedKey, receipt: [UInt8], failures: Int) {
     self.key = key

@@ -26,14 +26,6 @@ extension KeyRecord {
   }
 }
 
-extension KeyRecord {
-  static func all(in answer: QueryResult) throws(StoreError) -> [KeyRecord] {
-    var records: [KeyRecord] = []
-    for row in answer.rows { records.append(try KeyRecord(row: row)) }
-    return records
-  }
-}
-
 extension StoredRisk {
   /// Returns `nil` for a key without a metric.
   fileprivate init?(row: ResultRow) throws(MalformedColumn) {

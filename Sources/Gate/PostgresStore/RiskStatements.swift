@@ -13,12 +13,28 @@ enum RiskStatements {
     of apps: [AppID], at now: Timestamp, limit: Int, on connection: PostgresConnection
   ) throws(StoreError) -> [DueReceipt] {
     let limit = max(0, limit)
-    let answers = try connection.ask(
-      apps.map { Call(newReceipts, Parameter($0.text), Parameter(Int64(limit))) }
-        + apps.map { Call(dueReceipts, Parameter($0.text), Parameter(now.milliseconds), Parameter(Int64(limit))) })
-    let new = try queued(answers.prefix(apps.count)).sorted { $0.time > $1.time }
-    let others = try queued(answers.dropFirst(apps.count)).sorted { $0.time < $1.time }
-    return (new + others).prefix(limit).map(\.receipt)
+    let reach = limit + DueReceipt.mostSkipped
+    var size = limit
+    while true {
+      let answers = try connection.ask(
+        apps.map { Call(newReceipts, Parameter($0.text), Parameter(Int64(size))) }
+          + apps.map { Call(dueReceipts, Parameter($0.text), Parameter(now.milliseconds), Parameter(Int64(size))) })
+      var lists: [[(receipt: DueReceipt, time: Int64)]] = []
+      var isShort = false
+      for answer in answers {
+        let rows = answer.rows
+        let list = try queued(rows)
+        lists.append(list)
+        if rows.count == size, list.count < limit { isShort = true }
+      }
+      guard isShort, size < reach else {
+        let new = lists.prefix(apps.count).joined().sorted { $0.time > $1.time }
+        let others = lists.dropFirst(apps.count).joined().sorted { $0.time < $1.time }
+        return (new + others).prefix(limit).map(\.receipt)
+      }
+      // Rows that cannot be read fill a list, and receipts may follow.
+      size = min(size * 4, reach)
+    }
   }
 
   // The subquery is what the partial index answers. OFFSET keeps the planner, which does not know the limit, from reading
@@ -47,18 +63,22 @@ enum RiskStatements {
     ORDER BY e.due_at
     """)
 
-  private static func queued(
-    _ answers: ArraySlice<QueryResult>
-  ) throws(StoreError) -> [(receipt: DueReceipt, time: Int64)] {
+  /// Leaves out rows that cannot be read.
+  private static func queued(_ rows: [ResultRow]) throws(StoreError) -> [(receipt: DueReceipt, time: Int64)] {
     var all: [(receipt: DueReceipt, time: Int64)] = []
-    for row in answers.lazy.flatMap(\.rows) {
-      guard case .appAttest(let key) = try KeyRecord(row: row).key.attestation else { continue }
-      all.append(
-        try StoreError.onMalformed("receipt_exchanges") { () throws(MalformedColumn) in
-          let due = DueReceipt(
-            key: key, receipt: try row.read("receipt") { $0 }, failures: try row.read("failures") { Int($0 as Int64) })
-          return (due, try row.read("queued_at") { $0 as Int64 })
-        })
+    for row in rows {
+      do throws(StoreError) {
+        guard case .appAttest(let key) = try KeyRecord(row: row).key.attestation else { continue }
+        all.append(
+          try StoreError.onMalformed("receipt_exchanges") { () throws(MalformedColumn) in
+            let due = DueReceipt(
+              key: key, receipt: try row.read("receipt") { $0 }, failures: try row.read("failures") { Int($0 as Int64) }
+            )
+            return (due, try row.read("queued_at") { $0 as Int64 })
+          })
+      } catch {
+        guard case .corrupt = error else { throw error }
+      }
     }
     return all
   }

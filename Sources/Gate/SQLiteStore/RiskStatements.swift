@@ -16,16 +16,13 @@ struct RiskStatements {
   // MARK: Exchange
 
   func dueReceipts(of apps: [AppID], at now: Timestamp, limit: Int) throws -> [DueReceipt] {
-    let new = try apps.flatMap { app in
-      try Row.fetchAll(db.cachedStatement(sql: Self.newReceipts), arguments: [app.text, limit]).map(Self.queued)
-    }
+    let reach = limit + DueReceipt.mostSkipped
+    let new = try apps.flatMap { app in try queued(Self.newReceipts, [app.text, reach], limit: limit) }
     // Each list is in order, and so is what a stable sort makes of several ones.
     let first = new.sorted { $0.time > $1.time }.prefix(limit)
     guard first.count < limit else { return first.map(\.receipt) }
     let others = try apps.flatMap { app in
-      try Row.fetchAll(
-        db.cachedStatement(sql: Self.dueReceipts), arguments: [app.text, now.milliseconds, limit]
-      ).map(Self.queued)
+      try queued(Self.dueReceipts, [app.text, now.milliseconds, reach], limit: limit)
     }
     return first.map(\.receipt) + others.sorted { $0.time < $1.time }.prefix(limit - first.count).map(\.receipt)
   }
@@ -45,7 +42,21 @@ struct RiskStatements {
     WHERE e.app_id = ? AND e.due_at <= ? AND NOT e.is_new AND NOT e.is_revoked ORDER BY e.due_at LIMIT ?
     """
 
-  private static func queued(_ row: Row) throws -> (receipt: DueReceipt, time: Int64) {
+  /// Reads the rows of a query up to the receipt with the number `limit`.
+  private func queued(
+    _ sql: String, _ arguments: StatementArguments, limit: Int
+  ) throws -> [(receipt: DueReceipt, time: Int64)] {
+    let rows = try Row.fetchCursor(db.cachedStatement(sql: sql), arguments: arguments)
+    var found: [(receipt: DueReceipt, time: Int64)] = []
+    while found.count < limit, let row = try rows.next() {
+      do { found.append(try Self.receipt(in: row)) } catch StoreError.corrupt(_) {
+        // The next receipt may be of another key.
+      }
+    }
+    return found
+  }
+
+  private static func receipt(in row: Row) throws -> (receipt: DueReceipt, time: Int64) {
     guard case .appAttest(let key) = try KeyRecord(row: row).key.attestation else {
       throw StoreError.corrupt(reason: "receipts.key_id names a key of Android")
     }
@@ -137,13 +148,17 @@ struct RiskStatements {
     let last = try Row.fetchOne(
       db, sql: "SELECT key_id FROM attested_keys WHERE key_id > ? ORDER BY key_id LIMIT 1 OFFSET ?",
       arguments: [start, max(0, limit - 1)])
-    do throws(MalformedColumn) {
-      var counts: [RiskTally.Group: Int] = [:]
-      for row in rows {
+    var counts: [RiskTally.Group: Int] = [:]
+    for row in rows {
+      do throws(MalformedColumn) {
         let group = RiskTally.Group(
           app: try row.read("app_id") { $0 }, metric: try row.readIfPresent("metric") { $0 })
         counts[group] = try row.read("keys") { $0 }
+      } catch {
+        // Damaged keys are not counted, and the others are.
       }
+    }
+    do throws(MalformedColumn) {
       return RiskTally(counts, next: try last?.read("key_id") { KeyID(bytes: Array($0 as Data)) })
     } catch {
       throw StoreError.corrupt(reason: "attested_keys.\(error.name) is malformed")

@@ -43,7 +43,14 @@ enum TableFindings {
     [
       StoreRule(
         "SELECT COUNT(*) FROM pragma_foreign_key_check", "receipts or decisions without a key",
-        advice: "\(StoreRule.restore); the keys themselves work")
+        advice: "\(StoreRule.restore); the keys themselves work"),
+      StoreRule(
+        """
+        SELECT COUNT(*) FROM receipts AS r JOIN receipt_exchanges AS e ON e.key_id = r.key_id
+        WHERE typeof(r.receipt) <> 'blob' OR typeof(e.failures) <> 'integer' OR typeof(e.registered_at) <> 'integer'
+          OR typeof(e.due_at) NOT IN ('integer', 'null')
+        """, "receipts whose rows cannot be read, and which are not exchanged",
+        advice: "\(StoreRule.restore); the keys themselves work"),
     ]
     + StoreRule.all(
       hashOfID: "key_hash_of(key_id)", isAndroid: "k.android IS NOT NULL",

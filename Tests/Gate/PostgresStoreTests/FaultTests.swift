@@ -327,6 +327,26 @@ struct FaultTests {
     await store.close()
   }
 
+  @Test(
+    "Damaged rows, also more than a page of them, keep the receipts of no other key from being exchanged",
+    arguments: [false, true])
+  func damagedReceipts(isExchanged: Bool) async throws {
+    let store = try Self.store(at: await PostgresServer.shared().newURL())
+    let ids = try await StoreInvariant.dueKeys(6, isExchanged: isExchanged, in: store)
+    for id in ids[1...3] {
+      _ = try await store.run { connection throws(StoreError) in
+        try connection.ask(
+          Call("UPDATE attested_keys SET environment = 'moon' WHERE key_id = $1", Parameter(id.bytes))
+        ).changes
+      }
+    }
+    for limit in [1, 2, 3, 9] {
+      let due = try await StoreInvariant.dueReceipts(limit: limit, in: store).map(\.key.keyID)
+      #expect(due == Array([ids[0], ids[4], ids[5]].prefix(limit)), "\(limit)")
+    }
+    await store.close()
+  }
+
   @Test("A closed store refuses calls")
   func closed() async throws {
     let store = try Self.store(at: await PostgresServer.shared().newURL())

@@ -189,6 +189,96 @@ struct FaultTests {
     #expect(try await StoreInvariant.readableKeys(in: store, limit: limit).unreadable.isEmpty)
   }
 
+  /// Damages of rows, for the name of a table and what is set there.
+  static let damages = [
+    "attested_keys SET environment = 'moon'", "attested_keys SET android = 'level=tee'",
+    "attested_keys SET android = '\(Fixture.androidKey().androidEvidence ?? "")'", "receipts SET receipt = 7",
+    "receipt_exchanges SET failures = 'x'",
+  ]
+
+  @Test(
+    "Damaged rows, also more than a page of them, keep the receipts of no other key from being exchanged",
+    arguments: damages, [false, true])
+  func damagedReceipts(_ damage: String, isExchanged: Bool) async throws {
+    let ids = try await StoreInvariant.dueKeys(6, isExchanged: isExchanged, in: store)
+    for id in ids[1...3] {
+      try await store.writes.run { db in
+        try db.execute(sql: "UPDATE \(damage) WHERE key_id = ?", arguments: [Data(id.bytes)])
+      }
+    }
+    for limit in [1, 2, 3, 9] {
+      let due = try await StoreInvariant.dueReceipts(limit: limit, in: store).map(\.key.keyID)
+      #expect(due == Array([ids[0], ids[4], ids[5]].prefix(limit)), "\(limit)")
+    }
+    let findings = try await store.findings(isThorough: true).map(\.text)
+    #expect(
+      findings.contains { $0.hasPrefix("3 receipts whose rows cannot be read") } == !damage.hasPrefix("attested_keys"),
+      "\(findings)")
+  }
+
+  @Test("Damaged keys keep the risks of no other key from being counted")
+  func damagedTally() async throws {
+    let ids = try await StoreInvariant.dueKeys(3, isExchanged: false, in: store)
+    try await store.writes.run { db in
+      try db.execute(sql: "UPDATE attested_keys SET app_id = x'FF' WHERE key_id = ?", arguments: [Data(ids[0].bytes)])
+      try db.execute(sql: "UPDATE attested_keys SET risk = 'x' WHERE key_id = ?", arguments: [Data(ids[1].bytes)])
+    }
+    let tally = try await store.riskTally(after: nil, limit: 9)
+    #expect(tally.counts == [RiskTally.Group(app: "AAABBBCCC1.com.example.app", metric: nil): 1])
+  }
+
+  @Test("A damaged id keeps no other key of an attestation key from being registered or revoked")
+  func damagedSibling() async throws {
+    let keys = (0..<4).map { _ in Fixture.androidKey(serial: [7, 7, 7]) }
+    for key in keys.dropLast() { #expect(await register(Fixture.registration(of: key)) == .success(.inserted)) }
+    try await store.writes.run { [id = Data(keys[0].keyID.bytes)] db in
+      try db.execute(sql: "PRAGMA ignore_check_constraints = ON")
+      try db.execute(sql: "UPDATE attested_keys SET key_id = x'00' WHERE key_id = ?", arguments: [id])
+    }
+    #expect(await register(Fixture.registration(of: keys[3])) == .success(.inserted))
+    let revoked = try await store.revokeKeys(attestedLike: keys[3].keyID, above: 2, at: Fixture.now)
+    #expect(Set(revoked.keys) == Set(keys.dropFirst().map(\.keyID)))
+  }
+
+  @Test("After a damaged change everything counts as changed, and later changes are reported")
+  func damagedChange() async throws {
+    let keys = [Fixture.registration(), Fixture.registration()]
+    for key in keys { #expect(await register(key) == .success(.inserted)) }
+    let start = try await store.changes(after: nil).position
+    for key in keys { #expect(try await store.revoke(key.key.keyID, at: Fixture.now)) }
+    try await store.writes.run { [position = start.value + 1] db in
+      try db.execute(sql: "PRAGMA ignore_check_constraints = ON")
+      try db.execute(sql: "UPDATE changes SET key_id = x'00' WHERE position = ?", arguments: [position])
+    }
+    let news = try await store.changes(after: start)
+    #expect(news == Changes([.everything], upTo: ChangePosition(start.value + 2)))
+    #expect(try await store.restore(keys[0].key.keyID))
+    #expect(try await store.changes(after: news.position).changes == [.key(keys[0].key.keyID)])
+  }
+
+  @Test("A damaged decision keeps no other one from being stored, listed or forgotten")
+  func damagedDecision() async throws {
+    let registrations = [Fixture.registration(), Fixture.registration()]
+    for registration in registrations { #expect(await register(registration) == .success(.inserted)) }
+    let ids = registrations.map(\.key.keyID)
+    func decision(_ id: KeyID, _ code: String) -> KeyDecision {
+      KeyDecision(
+        keyHash: KeyHash(of: id).text, kind: .unverified, at: Fixture.now, code: code, step: "step",
+        address: "192.0.2.7", requestID: "request")
+    }
+    func listed(_ id: KeyID) async throws -> [String?] {
+      try await store.decisions(of: id, before: nil, limit: 9).decisions.map(\.code)
+    }
+    try await store.store([decision(ids[0], "a"), decision(ids[0], "b")], atMost: 9)
+    try await store.writes.run { try $0.execute(sql: "UPDATE key_decisions SET times = 'x', decided_at = 'x'") }
+    try await store.store([decision(ids[0], "b"), decision(ids[1], "c")], atMost: 9)
+    #expect(try await listed(ids[0]) == ["b"])
+    #expect(try await listed(ids[1]) == ["c"])
+    let later = Fixture.now.advanced(by: .seconds(10))
+    try await store.forgetDecisions(DecisionRetention(longest: .seconds(1), most: 9), at: later)
+    #expect(try await store.reads.run { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM key_decisions") } == 0)
+  }
+
   @Test("A job that violates the schema fails alone in its batch")
   func culpritAlone() async throws {
     let hold = await QueueHold(store.writes)

@@ -108,6 +108,30 @@ extension StoreInvariant {
     return keys
   }
 
+  /// Registers `count` keys whose receipts are due, and returns their ids in the order in which they are due.
+  ///
+  /// - Parameter isExchanged: Whether their receipts were exchanged before.
+  public static func dueKeys(_ count: Int, isExchanged: Bool, in store: any GateStore) async throws -> [KeyID] {
+    var ids: [KeyID] = []
+    for number in 0..<count {
+      let registration = Fixture.registration(at: Fixture.now.advanced(by: .seconds(-number)))
+      _ = try await store.register(registration)
+      ids.append(registration.key.keyID)
+    }
+    guard isExchanged else { return ids }
+    for (number, due) in try await dueReceipts(limit: count, in: store).enumerated() {
+      let next = Fixture.now.advanced(by: .seconds(number - count))
+      _ = try await store.settle(due, as: ReceiptSettlement(next: next))
+    }
+    return ids
+  }
+
+  /// Returns the receipts of the usual app that are due.
+  public static func dueReceipts(limit: Int, in store: any GateStore) async throws -> [DueReceipt] {
+    try await store.dueReceipts(
+      of: AppID("AAABBBCCC1.com.example.app").map { [$0] } ?? [], at: Fixture.now, limit: limit)
+  }
+
   /// Returns the ids on all pages of the keys of Android, and the keys that cannot be read.
   public static func readableKeys(
     in store: any GateStore, limit: Int
