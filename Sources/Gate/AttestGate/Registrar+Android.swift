@@ -20,20 +20,44 @@ public struct AndroidVerification: Sendable {
   let roots: [IssuerKey]
   let revocations: RevokedCertificates
   let signatures = VerifiedSignatureCache()
+  let report: @Sendable (Revocation) -> Void
 
   /// - Parameters:
   ///   - roots: The trusted keys; Google's unless given.
   ///   - revocations: The certificates that count as revoked.
-  public init(roots: [IssuerKey] = GoogleRoots.all, revocations: RevokedCertificates = .notChecked) {
+  ///   - report: Called after the revocation of a registered key was stored. It must not wait.
+  public init(
+    roots: [IssuerKey] = GoogleRoots.all, revocations: RevokedCertificates = .notChecked,
+    report: @escaping @Sendable (Revocation) -> Void = { _ in }
+  ) {
     self.roots = roots
     self.revocations = revocations
+    self.report = report
+  }
+
+  /// A revocation because a certificate of a key's chain is revoked.
+  public struct Revocation: Sendable, Hashable {
+    public let key: KeyHash
+    public let app: AppName
+    /// The serial number of the certificate.
+    public let serial: String
+    /// Why the certificate is revoked.
+    public let reason: String
+
+    /// Returns `nil` unless `list` has a certificate of the chain of `key`.
+    public init?(of key: DeviceKey, by list: AndroidStatusList) {
+      guard case .android(let attested) = key.attestation, let entry = attested.revocation(in: list) else { return nil }
+      self.key = KeyHash(of: key.keyID)
+      (app, serial, reason) = (key.app, entry.serial, entry.reason)
+    }
   }
 }
 
 extension Registrar {
   /// Verifies the chain, then spends its nonce and stores its key in one transaction. A refused claim spends nothing.
   ///
-  /// Repeating the same request changes nothing and succeeds again, as with App Attest.
+  /// Repeating the same request changes nothing and succeeds again, as with App Attest. A key whose chain is listed as
+  /// revoked while it is stored is registered, revoked and refused.
   public func register(_ claim: AndroidRegistrationClaim) async throws(Denial) -> RegisteredKey {
     guard apps.serves(.android) else { throw apps.isEmpty ? .notConfigured : .platformNotConfigured(.android) }
     let (encoded, nonce) = try Self.read(claim)
@@ -48,6 +72,21 @@ extension Registrar {
       }
       return try await store(over: nonce) { now throws(Denial) in try verified(chain, request: request, at: now) }
     }
+  }
+
+  /// Revokes and refuses `key`, which has just been stored, if the present list has a certificate of its chain.
+  ///
+  /// The chain was verified by the list of that time. A list that arrived since may have been compared with the
+  /// registered keys before this one was among them.
+  func refuseListed(_ key: DeviceKey) async throws(Denial) {
+    guard let list = android.revocations.configured?.current?.list,
+      let revocation = AndroidVerification.Revocation(of: key, by: list)
+    else { return }
+    let isStored = try await Denial.onStoreError { () throws(StoreError) in
+      try await registry.revoke(key.keyID, at: clock.now())
+    }
+    if isStored { android.report(revocation) }
+    throw .keyRevoked(key.app)
   }
 
   private static func read(_ claim: AndroidRegistrationClaim) throws(Denial) -> (chain: [[UInt8]], nonce: Nonce) {

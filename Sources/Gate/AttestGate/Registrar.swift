@@ -40,9 +40,9 @@ public struct Registrar: Sendable {
   private let verifier: AttestationVerifier
   let android: AndroidVerification
   private let challenges: Challenges
-  private let registry: any KeyRegistry
+  let registry: any KeyRegistry
   let limiter: VerificationLimiter
-  private let clock: WallClock
+  let clock: WallClock
   private let witness: ClockWitness
   private let enforcement: AttestationKeyEnforcement?
   let stopwatch: Stopwatch
@@ -98,6 +98,7 @@ public struct Registrar: Sendable {
     switch outcome {
     case .inserted:
       await enforcement?.enforce(after: key)
+      try await refuseListed(key)
       return RegisteredKey(keyID: key.keyID, app: key.app, isRepetition: false)
     case .sameRequest: return RegisteredKey(keyID: key.keyID, app: key.app, isRepetition: true)
     case .revoked: throw .keyRevoked(key.app)

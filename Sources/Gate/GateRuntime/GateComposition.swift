@@ -183,7 +183,10 @@ struct GateComposition: Sendable {
     return Registrar(
       apps: apps, verifier: verifier,
       android: AndroidVerification(
-        roots: try Self.androidRoots(in: trust.androidRootFile), revocations: memory.revoked),
+        roots: try Self.androidRoots(in: trust.androidRootFile), revocations: memory.revoked,
+        report: { [memory] revocation in
+          StatusListRefresh.report(revocation, memory.android, memory.announce, memory.receipts.logger)
+        }),
       challenges: challenges, registry: store, limiter: limiter, witness: memory.witness,
       enforcement: attestationKeyEnforcement, stopwatch: memory.stopwatch)
   }

@@ -131,16 +131,10 @@ struct StatusListRefresh: Sendable {
           KeySelection(platform: .android, isRevoked: false), after: cursor, limit: 500)
         for key in page.unreadable where unreadable.insert(key.keyID).inserted { report(key) }
         for record in page.records {
-          guard case .android(let key) = record.key.attestation, let entry = key.revocation(in: list) else { continue }
-          guard try await store.revoke(record.key.keyID, at: .now()) else { continue }
-          metrics.revokedKey()
-          announce(.revoked(key: KeyHash(of: record.key.keyID).text, by: .statusList))
-          logger.notice(
-            "key revoked by status list",
-            metadata: [
-              "key": "\(KeyHash(of: record.key.keyID).short)", "app": "\(record.key.app.text)",
-              "serial": "\(entry.serial)", "reason": "\(entry.reason)",
-            ])
+          guard let revocation = AndroidVerification.Revocation(of: record.key, by: list),
+            try await store.revoke(record.key.keyID, at: .now())
+          else { continue }
+          Self.report(revocation, metrics, announce, logger)
         }
         cursor = page.next
       } while cursor != nil && !Task.isCancelled
@@ -148,6 +142,21 @@ struct StatusListRefresh: Sendable {
     } catch {
       throw StatusListFailure(reason: "the keys cannot be compared with the list: \(error.step): \(error)")
     }
+  }
+
+  /// Reports a revocation by the list, in the metrics, to webhooks and in the log.
+  static func report(
+    _ revocation: AndroidVerification.Revocation, _ metrics: AndroidMetrics, _ announce: EventAnnouncer,
+    _ logger: Logger
+  ) {
+    metrics.revokedKey()
+    announce(.revoked(key: revocation.key.text, by: .statusList))
+    logger.notice(
+      "key revoked by status list",
+      metadata: [
+        "key": "\(revocation.key.short)", "app": "\(revocation.app.text)", "serial": "\(revocation.serial)",
+        "reason": "\(revocation.reason)",
+      ])
   }
 
   /// Logs a key that cannot be compared with the list, unless an earlier comparison has found it.

@@ -34,16 +34,19 @@ struct AndroidBench {
   func rules(
     trusting mint: AndroidMint, _ policies: [AndroidAppPolicy] = [AndroidBench.policy],
     environment: AttestEnvironment = .production, risks: [String: RiskPolicy] = [:],
-    enforcement: AttestationKeyEnforcement? = nil
+    enforcement: AttestationKeyEnforcement? = nil, registry: (any KeyRegistry)? = nil,
+    report: @escaping @Sendable (AndroidVerification.Revocation) -> Void = { _ in }
   ) throws -> (registrar: Registrar, gate: Gate) {
     try Self.rules(
-      mint, policies, [], environment, revocations, store, challenges, clock, risks: risks, enforcement: enforcement)
+      mint, policies, [], environment, revocations, registry ?? store, challenges, clock, risks: risks,
+      enforcement: enforcement, report: report)
   }
 
   private static func rules(
     _ mint: AndroidMint, _ policies: [AndroidAppPolicy], _ ios: [AppPolicy], _ environment: AttestEnvironment,
-    _ revocations: RevokedCertificates, _ store: SQLiteStore, _ challenges: Challenges, _ clock: ManualClock,
-    risks: [String: RiskPolicy], enforcement: AttestationKeyEnforcement? = nil, stopwatch: Stopwatch = .none
+    _ revocations: RevokedCertificates, _ registry: any KeyRegistry, _ challenges: Challenges, _ clock: ManualClock,
+    risks: [String: RiskPolicy], enforcement: AttestationKeyEnforcement? = nil, stopwatch: Stopwatch = .none,
+    report: @escaping @Sendable (AndroidVerification.Revocation) -> Void = { _ in }
   ) throws -> (Registrar, Gate) {
     guard
       let apps = AllowedApps(ios, android: policies, androidRisks: risks, androidEnvironment: environment)
@@ -53,9 +56,10 @@ struct AndroidBench {
     let registrar = Registrar(
       apps: apps,
       verifier: AttestationVerifier(apps: apps.environments, attestationRoots: [], receiptRoots: []),
-      android: AndroidVerification(roots: [try IssuerKey(spki: mint.rootKey)], revocations: revocations),
-      challenges: challenges, registry: store, clock: clock.wallClock, enforcement: enforcement)
-    let rule = try AssertionRule(apps: apps, challenges: challenges, registry: store, stopwatch: stopwatch)
+      android: AndroidVerification(
+        roots: [try IssuerKey(spki: mint.rootKey)], revocations: revocations, report: report),
+      challenges: challenges, registry: registry, clock: clock.wallClock, enforcement: enforcement)
+    let rule = try AssertionRule(apps: apps, challenges: challenges, registry: registry, stopwatch: stopwatch)
     return (registrar, Gate(rules: [rule], clock: clock.wallClock))
   }
 

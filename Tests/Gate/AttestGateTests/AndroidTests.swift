@@ -221,6 +221,28 @@ struct AndroidTests {
     #expect(try await bench.denial(mint) == nil)
   }
 
+  @Test("A key whose chain is listed while its registration waits for the store is revoked, refused and reported")
+  func listedMeanwhile() async throws {
+    let bench = try AndroidBench(trusting: mint, maximumAge: .seconds(3600))
+    bench.revocations.replace(by: .init(try list([[0x77]]), currentAt: bench.clock.now))
+    let batch = mint.certificates[1].serialNumber
+    let news = RevokedCertificates.Dated(try list([batch]), currentAt: bench.clock.now)
+    let registry = RefreshingRegistry(bench.store) { [revocations = bench.revocations] in
+      revocations.replace(by: news)
+    }
+    let reports = LockedValue<[AndroidVerification.Revocation]>([])
+    let registrar = try bench.rules(
+      trusting: mint, registry: registry, report: { report in reports.withLock { $0.append(report) } }
+    ).registrar
+    let keyID = try mint.keyID
+    #expect(try await bench.denial(mint, by: registrar) == .keyRevoked(AppName(package: AndroidMint.package)))
+    #expect(try await bench.store.record(of: keyID)?.revokedAt == bench.clock.now)
+    let reported = reports.withLock(\.self)
+    #expect(reported.map(\.key) == [KeyHash(of: keyID)])
+    #expect(reported.map(\.serial) == [AndroidStatusList.text(ofSerial: batch)])
+    #expect(await bench.denial(try mint.proof(over: try bench.nonce())) != nil)
+  }
+
   @Test("A list that was just read replaces one of any date; one of an earlier process or another source does not")
   func replacedList() throws {
     let revocations = RevokedCertificates(maximumAge: .seconds(60))
@@ -436,5 +458,35 @@ extension AndroidBench {
     other.certificates[0].key = try ECPrivateKey(.p256)
     other.certificates[0].subjectPublicKeyInfo = other.key.spki
     return other
+  }
+}
+
+/// A registry in which something happens before a registration returns.
+private final class RefreshingRegistry: KeyRegistry {
+  private let store: SQLiteStore
+  private let afterInsertion: @Sendable () -> Void
+
+  init(_ store: SQLiteStore, afterInsertion: @escaping @Sendable () -> Void) {
+    (self.store, self.afterInsertion) = (store, afterInsertion)
+  }
+
+  func register(_ registration: Registration) async throws(StoreError) -> Insertion {
+    let insertion = try await store.register(registration)
+    afterInsertion()
+    return insertion
+  }
+
+  func record(of keyID: KeyID) async throws(StoreError) -> KeyRecord? { try await store.record(of: keyID) }
+  func receipt(of keyID: KeyID) async throws(StoreError) -> [UInt8]? { try await store.receipt(of: keyID) }
+  func admit(_ use: KeyUse) async throws(StoreError) -> Admittance { try await store.admit(use) }
+
+  func revoke(_ keyID: KeyID, at now: Timestamp) async throws(StoreError) -> Bool {
+    try await store.revoke(keyID, at: now)
+  }
+
+  func restore(_ keyID: KeyID) async throws(StoreError) -> Bool { try await store.restore(keyID) }
+
+  func forgetNonces(issuedBy instant: Timestamp) async throws(StoreError) {
+    try await store.forgetNonces(issuedBy: instant)
   }
 }
