@@ -173,8 +173,7 @@ struct CertificateOrder {
       case .invalid, .deactivated, .expired, .revoked:
         throw .notValidated(name: name, by: kind, authorization.challenge(kind)?.error ?? Problem())
       }
-      guard let challenge = authorization.challenge(kind), let token = challenge.token, Base64URL.decode(token) != nil
-      else {
+      guard let challenge = authorization.challenge(kind), let token = challenge.usableToken else {
         throw .noChallenge(name: name, kind, offered: authorization.challenges.map(\.type))
       }
       answers.add(kind, of: identifier, token: token, keyAuthorization: key.keyAuthorization(for: token))

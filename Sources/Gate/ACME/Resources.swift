@@ -78,6 +78,24 @@ struct Challenge: Decodable {
   var url: String
   var token: String?
   var error: Problem?
+
+  /// The most characters of a token that is used. Usual ones have 43.
+  private static let longestToken = 512
+
+  /// The token, if it may be a part of paths and texts: not empty, and only characters of the base64url alphabet (RFC
+  /// 8555 section 8). It need not be the base64url of any bytes.
+  var usableToken: String? {
+    guard let token, (1...Self.longestToken).contains(token.utf8.count) else { return nil }
+    let isLegal = token.utf8.allSatisfy { character in
+      switch character {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+        true
+      default: false
+      }
+    }
+    return isLegal ? token : nil
+  }
 }
 
 /// When a server wants a certificate to be renewed (RFC 9773 section 4.2).

@@ -233,6 +233,30 @@ struct KeeperFaultTests {
     }
   }
 
+  @Test(
+    "A token of the base64url alphabet is used, whatever its length; another one is refused",
+    arguments: [
+      (String(repeating: "a", count: 41), true), (String(repeating: "Z", count: 42), true), ("-_-_9", true),
+      ("", false), ("a/b", false), ("..", false), ("a.b", false), ("YQ==", false), ("a b", false), ("\u{E4}", false),
+      (String(repeating: "a", count: 513), false),
+    ])
+  func token(_ token: String, isUsed: Bool) async throws {
+    try await withFront { bench, front, directory in
+      front.changes { request, response in
+        guard request.path.hasPrefix("/authZ/") else { return response }
+        return Self.changing(response) { object in
+          let challenges = object["challenges"] as? [[String: Any]] ?? []
+          object["challenges"] = challenges.map { $0.merging(["token": token]) { $1 } }
+        }
+      }
+      _ = try await bench.keeper(directory).step()
+      // Pebble expects its own token, so the validation fails if there is one.
+      #expect(bench.failures.count == 1)
+      #expect((bench.failures.first?.code == "noChallenge") == !isUsed, "\(bench.failures)")
+      #expect(front.requests.withLock { $0.contains { $0.hasPrefix("POST /chalZ/") } } == isUsed)
+    }
+  }
+
   @Test("An attempt ends after ten minutes, however many names the server delays")
   func deadline() async throws {
     try await withFront { bench, front, directory in
