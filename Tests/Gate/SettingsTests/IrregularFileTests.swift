@@ -59,6 +59,15 @@ struct IrregularFileTests {
     #expect(
       faults.contains { $0.contains("every user of this machine can write \(workspace.folder)/.env") }, "\(faults)")
 
+    // A file of other programs alone is left alone.
+    try "# ours\nTZ=UTC\n".write(toFile: path, atomically: true, encoding: .utf8)
+    try #require(chmod(path, 0o666) == 0)
+    #expect(!examine().contains { $0.contains(".env") })
+    let warnings = SettingsLoader(file: nil, environment: Workspace.tls, workingDirectory: workspace.folder).examine()
+      .warnings
+    #expect(
+      warnings.contains { $0.description.contains("not used: every user of this machine can write") }, "\(warnings)")
+
     let fault = { (owner: UInt32, user: UInt32, sudoer: String?) in
       DotEnv.fault(at: path, ofOwner: owner, 0o644, by: user, sudoer.map { ["SUDO_UID": $0] } ?? [:])?.reason
     }
@@ -70,6 +79,10 @@ struct IrregularFileTests {
     for (owner, user, sudoer) in foreign {
       #expect(fault(owner, user, sudoer)?.contains("belongs to another user (\(owner))") == true)
     }
+    // Who owns a link chooses the file.
+    let linked = DotEnv.fault(at: path, ofOwner: 0, throughLinkOf: 1001, 0o444, by: 1000, [:])
+    #expect(linked?.reason.contains("belongs to another user (1001)") == true)
+    #expect(DotEnv.fault(at: path, ofOwner: 0, throughLinkOf: 0, 0o444, by: 1000, [:]) == nil)
   }
 
   @Test("A pipe on the command line is read to its end")

@@ -142,6 +142,12 @@ public enum FileContent {
     return stat(path, &status) == 0 ? UInt32(status.st_mode) & 0o7777 : nil
   }
 
+  /// The owner of the symbolic link at `path`; `nil` if there is none.
+  static func ownerOfLink(_ path: String) -> UInt32? {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK ? status.st_uid : nil
+  }
+
   /// Whether there is a regular file at `path`, or a link to one.
   public static func isRegular(_ path: String) -> Bool {
     var status = stat()

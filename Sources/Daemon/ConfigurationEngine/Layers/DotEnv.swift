@@ -103,22 +103,26 @@ struct DotEnv {
 extension DotEnv {
   /// Why the file at `place` is not used; `nil` if it is. It must belong to this user, to root, or to the user who runs
   /// this command by sudo, and not every user may write it: in a folder like `/tmp` it could be anyone's.
+  ///
+  /// - Parameter link: The owner of the symbolic link at `place`, which chooses the file; `nil` if there is none.
   static func fault(
-    at place: String, ofOwner owner: UInt32, _ permissions: UInt32, by user: UInt32 = FileContent.user,
-    _ environment: [String: String]
+    at place: String, ofOwner owner: UInt32, throughLinkOf link: UInt32? = nil, _ permissions: UInt32,
+    by user: UInt32 = FileContent.user, _ environment: [String: String]
   ) -> ConfigurationError? {
     let sudoer = environment["SUDO_UID"].flatMap { UInt32($0) }
-    guard [user, 0].contains(owner) || user == 0 && owner == sudoer else {
+    let others: [UInt32] = [owner, link ?? owner].filter { ![user, 0].contains($0) && !(user == 0 && $0 == sudoer) }
+    if let other = others.first {
       return ConfigurationError(
         .dotenv(line: 1, variable: ""), nil,
-        "\(place) belongs to another user (\(owner)), who could choose any setting by it",
-        hint: "run the command in another folder, or make the file yours: chown \(user) .env")
+        "\(place) belongs to another user (\(other)), who could choose any setting by it",
+        hint: "run the command in another folder, set the variables in the environment, or let root run "
+          + "chown -h \(user) .env")
     }
     guard permissions & 0o002 == 0 else {
       return ConfigurationError(
         .dotenv(line: 1, variable: ""), nil,
         "every user of this machine can write \(place), and choose any setting by it",
-        hint: "run chmod o-w .env")
+        hint: "run chmod o-w .env, or set the variables in the environment")
     }
     return nil
   }

@@ -31,7 +31,7 @@ public struct SettingsLayers: Sendable {
   /// - Parameter variable: The environment variable that may have named the file, for the hint of a file that cannot
   ///   be read.
   public func read(_ table: SettingsTable, fileNamedBy variable: String) -> Reading {
-    let (dotenv, dotenvWarnings, dotenvFaults) = readDotEnv()
+    let (dotenv, dotenvWarnings, dotenvFaults) = readDotEnv(table)
     let variables = Variables(environment: environment, dotenv: dotenv)
     var entries = readFile(table, namedBy: variable)
     entries.overlay(variables.entries(in: workingDirectory, table))
@@ -73,15 +73,22 @@ public struct SettingsLayers: Sendable {
   /// The variables of `.env`; empty if the file does not exist.
   ///
   /// A file that this user cannot read, or a folder, is a warning: the user has named neither of them, and a command may
-  /// run in the home folder of another user. A file that another user could have written is a fault: its settings would
-  /// choose where tokens go.
-  private func readDotEnv() -> (
+  /// run in the home folder of another user. A file that another user could have written is not used either, and is a
+  /// fault if it has variables of this program: they would choose where tokens go.
+  private func readDotEnv(_ table: SettingsTable) -> (
     variables: [String: DotEnv.Variable], warnings: [Warning], faults: [ConfigurationError]
   ) {
     let place = FilePath.absolute(".env", in: workingDirectory)
     do throws(FileContentError) {
       let (bytes, permissions, owner) = try FileContent.readWithStatus(place)
-      if let fault = DotEnv.fault(at: place, ofOwner: owner, permissions, environment) { return ([:], [], [fault]) }
+      if let fault = DotEnv.fault(
+        at: place, ofOwner: owner, throughLinkOf: FileContent.ownerOfLink(place), permissions, environment)
+      {
+        let dotenv = String(validating: bytes, as: UTF8.self).map { DotEnv(text: $0) }
+        let isOfProgram = dotenv?.variables.keys.contains { $0.hasPrefix(table.variablePrefix) } ?? false
+        let warning = Warning(.dotenv(line: 1, variable: ""), nil, "not used: \(fault.reason)")
+        return isOfProgram ? ([:], [], [fault]) : ([:], [warning], [])
+      }
       guard let text = String(validating: bytes, as: UTF8.self) else {
         let (line, _) = FileContent.endOfUTF8(in: bytes)
         return ([:], [], [ConfigurationError(.dotenv(line: line, variable: ""), nil, "not UTF-8")])
