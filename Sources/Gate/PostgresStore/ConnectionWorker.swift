@@ -51,6 +51,8 @@ final class ConnectionWorker<Input: Sendable, Answer: Sendable>: Sendable {
   }
 
   var countOfWaiting: Int { queue.countOfWaiting }
+  /// Whether there was a call: without one, the worker has no thread and no connection.
+  var hasStarted: Bool { isStarted.withLock(\.self) }
 
   /// Passes `input` to the worker's thread and waits for the result.
   func run(_ input: Input) async throws(StoreError) -> Answer {

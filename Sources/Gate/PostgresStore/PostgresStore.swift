@@ -102,7 +102,7 @@ public final class PostgresStore: Sendable {
     // An empty job at the end of each queue: when it finishes, all earlier jobs have finished and reported their own
     // errors.
     _ = try? await run { _ throws(StoreError) in }
-    _ = try? await runUrgently { _ throws(StoreError) in }
+    if urgent.hasStarted { _ = try? await runUrgently { _ throws(StoreError) in } }
     for worker in admissions { worker.close() }
     lookups.close()
     urgent.close()
