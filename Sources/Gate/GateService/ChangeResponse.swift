@@ -63,7 +63,7 @@ public struct ChangeResponse: Sendable {
     do throws(StoreError) {
       try await refresh()
     } catch .corrupt(let reason) {
-      logger.error("shared keys damaged: the loaded ones stay in use", metadata: ["detail": "\(reason)"])
+      logger.error("shared keys damaged: the loaded ones stay until a restart", metadata: ["detail": "\(reason)"])
     } catch {
       throw error
     }

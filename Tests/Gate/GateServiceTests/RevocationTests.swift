@@ -269,7 +269,7 @@ struct RevocationTests {
     try await response.respond(to: .sharedKeys)
     #expect(keys.signing(at: bench.clock.now) != nil)
     let line = try #require(try service.log.lines.last)
-    #expect(line["message"] == "shared keys damaged: the loaded ones stay in use")
+    #expect(line["message"] == "shared keys damaged: the loaded ones stay until a restart")
     #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
     try await response.respond(to: .everything)
     #expect(recorder.codes == [.revoked])

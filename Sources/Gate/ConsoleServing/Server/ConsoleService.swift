@@ -167,7 +167,10 @@ public actor ConsoleService {
   /// what was wrong need not be their content.
   private func adoptChangedFiles() async {
     let current = ConsoleFiles(of: settings).digests
-    guard current != digests else { return }
+    guard current != digests else {
+      refused = nil
+      return
+    }
     do throws(Failure) {
       try await use(settings)
       logger.info("files reloaded")
