@@ -74,7 +74,7 @@ public struct SettingsLayers: Sendable {
   ///
   /// A file that this user cannot read, or a folder, is a warning: the user has named neither of them, and a command may
   /// run in the home folder of another user. A file that another user could have written is not used either, and is a
-  /// fault if it has variables of this program: they would choose where tokens go.
+  /// fault if it names variables of this program: they would choose where tokens go.
   private func readDotEnv(_ table: SettingsTable) -> (
     variables: [String: DotEnv.Variable], warnings: [Warning], faults: [ConfigurationError]
   ) {
@@ -84,8 +84,8 @@ public struct SettingsLayers: Sendable {
       if let fault = DotEnv.fault(
         at: place, ofOwner: owner, throughLinkOf: FileContent.ownerOfLink(place), permissions, environment)
       {
-        let dotenv = String(validating: bytes, as: UTF8.self).map { DotEnv(text: $0) }
-        let isOfProgram = dotenv?.variables.keys.contains { $0.hasPrefix(table.variablePrefix) } ?? false
+        // Bytes of another user: they are not parsed.
+        let isOfProgram = bytes.firstRange(of: Array(table.variablePrefix.utf8)) != nil
         let warning = Warning(.dotenv(line: 1, variable: ""), nil, "not used: \(fault.reason)")
         return isOfProgram ? ([:], [], [fault]) : ([:], [warning], [])
       }
