@@ -113,8 +113,15 @@ public struct BackupFile: Sendable {
     return try DatabaseQueue(path: path, configuration: configuration)
   }
 
+  /// Converts errors of the new file. A `BackupError` is thrown unchanged.
   private static func aboutTheFile<Value>(_ body: () throws -> Value) throws -> Value {
-    do { return try body() } catch { throw BackupError.unwritable(StoreError(error)) }
+    do {
+      return try body()
+    } catch let error as BackupError {
+      throw error
+    } catch {
+      throw BackupError.unwritable(StoreError(error))
+    }
   }
 
   private static func fault(of error: any Error) -> BackupError {

@@ -181,6 +181,20 @@ struct BackupTests {
     }
   }
 
+  @Test("A backup whose file appears during the copy leaves that file as it is, and reports that it exists")
+  func overtaken() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await StoreKind.sqlite.newURL(in: folder)
+      _ = try await Self.fill(StoreKind.sqlite.open(url))
+      let path = folder + "/b"
+      let archive = OvertakenArchive(archive: SQLiteArchive(path: String(url.dropFirst("sqlite://".count))), path: path)
+      #expect(throws: BackupFile.BackupError.exists) { try BackupFile.write(archive, to: path, at: Fixture.now) }
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == OvertakenArchive.other)
+      let leftovers = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.contains(".new-") }
+      #expect(leftovers == [])
+    }
+  }
+
   @Test("After an interrupted restore the store refuses calls until a restore completes")
   func cutOff() async throws {
     try await Places.withTemporaryFolder { folder in
@@ -231,6 +245,30 @@ struct BackupTests {
     #expect(Set(entries.compactMap(\.record.risk)).count == 2)
     if closing { await store.close() }
     return entries
+  }
+}
+
+/// A store whose copy lasts until another program has created the file at `path`.
+private struct OvertakenArchive: StoreArchive {
+  static let other = Data("another backup".utf8)
+
+  let archive: SQLiteArchive
+  let path: String
+
+  var place: String { archive.place }
+
+  func schema() throws(StoreError) -> SchemaState { try archive.schema() }
+  func migrate() throws(StoreError) -> SchemaChange { try archive.migrate() }
+
+  func copyOut(_ take: ([KeyEntry]) throws -> Void) throws {
+    try archive.copyOut(take)
+    try Self.other.write(to: URL(fileURLWithPath: path))
+  }
+
+  func replace(
+    with start: ArchiveHeader, _ feed: (_ take: ([KeyEntry]) throws -> Void) throws -> Void
+  ) throws -> String? {
+    try archive.replace(with: start, feed)
   }
 }
 
