@@ -166,6 +166,38 @@ struct LoadCommandTests {
     #expect(outcome.errorLines.first?.hasPrefix("error: 4 were lost") == true)
   }
 
+  @Test("Idle sockets that stay open are no losses")
+  func idle() async throws {
+    let setup = try await GateSetup()
+    let outcome = try await setup.attest("load", setup.url, "-c", "3", "-d", "300ms", "--idle", "--json")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let report = try Report(outcome)
+    #expect(report.mode == "idle" && report.count == 0 && report.losses == 0)
+  }
+
+  @Test("If idle sockets are lost, the command exits with code 1 and reports how many")
+  func lostWhileIdle() async throws {
+    let setup = try await GateSetup()
+    let process = try ChildProcess(
+      Program.attest.path,
+      ["load", setup.url, "--authority", setup.authority, "-c", "3", "--idle", "--step", "--json"],
+      environment: setup.place.environment.mapValues(Optional.some))
+    defer { process.kill() }
+    _ = try await process.output.first("the open sockets") { $0 == #"{"event":"open 3"}"# }
+    try await setup.gate.stop(SIGKILL)
+    // The loss reaches the command some time after the exit of the gate, so it is asked until then.
+    var line = ""
+    for step in 1...100 where !line.contains(#""losses":3"#) {
+      process.write("\n")
+      line = try await process.output.first(step, "report \(step)") { $0.contains(#""mode":"idle""#) }.last ?? ""
+      if !line.contains(#""losses":3"#) { try await Task.sleep(for: .milliseconds(50)) }
+    }
+    #expect(line.contains(#""losses":3"#), "\(line)")
+    process.closeInput()
+    #expect(try await process.exit() == .code(1))
+    #expect(try await process.errors.all().first?.hasPrefix("error: a socket was lost: ") == true)
+  }
+
   @Test(
     "A server that changes the echoed messages is detected",
     arguments: [

@@ -58,7 +58,11 @@ struct LoadRun: Sendable {
         plan: plan, target: target,
         devices: try await gather(count) { _ throws(Failure) in [try await target.makeDevice()] })
     case .registrations: return RegistrationWork(plan: plan, target: target)
-    case .idle: return IdleWork(plan: plan, sockets: try await openSockets())
+    case .idle:
+      let sockets = try await openSockets()
+      let driver = IdleDriver()
+      try await hand(sockets, to: driver)
+      return IdleWork(plan: plan, engine: target.engine, driver: driver, sockets: sockets)
     case .storm(let backsOff):
       let (count, target) = (plan.connections, target)
       let openers = min(count, Self.openers)

@@ -158,6 +158,22 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
   }
 }
 
+/// Sends nothing, and counts the sockets that are lost.
+///
+/// `@unchecked Sendable`: as in `MessageDriver`.
+final class IdleDriver: SocketDriver, @unchecked Sendable {
+  private(set) var tally = LoadTally()
+
+  func started(_ socket: DrivenSocket) {}
+  func received(_ payload: UnsafeRawBufferPointer, on socket: DrivenSocket) {}
+  func messageEnded(on socket: DrivenSocket) {}
+
+  func ended(_ socket: DrivenSocket, because reason: String) {
+    // No message is counted in this mode, so the first loss is the result of the run.
+    tally.lose(Failure(.problems, "a socket was lost: \(reason)"))
+  }
+}
+
 /// Sends on every socket until no more bytes are accepted, and reads nothing.
 ///
 /// `@unchecked Sendable`: as in `MessageDriver`.

@@ -61,23 +61,28 @@ struct ExchangeWork: LoadWork {
 /// Open sockets without traffic.
 struct IdleWork: LoadWork {
   let plan: LoadPlan
+  let engine: ClientEngine
+  let driver: IdleDriver
   let sockets: [ClientWebSocket]
 
   var news: String { "open \(sockets.count)" }
 
+  /// The result counts all sockets that were lost since they were opened.
   func perform() async -> LoadResult {
+    let (engine, driver) = (engine, driver)
     let start = monotonicNanoseconds()
     let signals = ClosingSignals {}
     defer { signals.stop() }
     // With steps the script determines the duration.
     if !plan.console.isStepped {
-      let progress = LoadProgress(plan) { LoadTally() }
+      let progress = LoadProgress(plan) { await engine.run { driver.tally } }
       defer { progress.stop() }
       while monotonicNanoseconds() - start < plan.duration.nanoseconds && !signals.wereReceived {
         try? await Task.sleep(for: .milliseconds(100))
       }
     }
-    return LoadResult(LoadTally(), seconds: seconds(since: start), wasInterrupted: signals.wereReceived)
+    let tally = await engine.run { driver.tally }
+    return LoadResult(tally, seconds: seconds(since: start), wasInterrupted: signals.wereReceived)
   }
 }
 
