@@ -6,7 +6,8 @@ extension DeviceServices {
   public func logged(to log: EventLog) -> DeviceServices {
     DeviceServices(
       keychain: LoggedKeychain(keychain: keychain, log: log),
-      biometrics: LoggedBiometrics(biometrics: biometrics, log: log), securityKeys: securityKeys,
+      biometrics: LoggedBiometrics(biometrics: biometrics, log: log),
+      securityKeys: securityKeys.map { LoggedSecurityKeys(securityKeys: $0, log: log) },
       backend: LoggedBackend(backend: backend, log: log), storage: storage, sessions: sessions,
       trust: trust, app: app)
   }
@@ -53,6 +54,37 @@ private struct LoggedBiometrics: BiometricService {
   func evaluate(_ policy: BiometricPolicy, reason: String) async throws(DeviceSecurityError) {
     try await log.noting("Prompt of the app", reason) { () async throws(DeviceSecurityError) in
       try await biometrics.evaluate(policy, reason: reason)
+    }
+  }
+}
+
+private struct LoggedSecurityKeys: SecurityKeyService {
+  let securityKeys: any SecurityKeyService
+  let log: EventLog
+
+  func register(_ options: CredentialCreationOptions) async throws(SecurityKeyError) -> RegistrationRequest {
+    try await noting("Register a security key", options.rp.id) { () async throws(SecurityKeyError) in
+      try await securityKeys.register(options)
+    }
+  }
+
+  func prove(_ options: CredentialRequestOptions) async throws(SecurityKeyError) -> AuthenticationRequest {
+    try await noting("Use a security key", options.rpId) { () async throws(SecurityKeyError) in
+      try await securityKeys.prove(options)
+    }
+  }
+
+  /// Calls `body` and writes how it ended.
+  private func noting<Value>(
+    _ title: String, _ domain: String, _ body: () async throws(SecurityKeyError) -> Value
+  ) async throws(SecurityKeyError) -> Value {
+    do throws(SecurityKeyError) {
+      let value = try await body()
+      log.add(.phone, title, .success, domain)
+      return value
+    } catch {
+      log.add(.phone, title, .failure, "\(domain): \(error)")
+      throw error
     }
   }
 }

@@ -157,6 +157,28 @@ struct TestingViewModelTests {
     #expect(!log.entries.contains { "\($0)".contains("t.t.t") })
   }
 
+  @Test("A-223 each use of a security key is a line, with the domain that asks for it and the reason of a failure")
+  func securityKeys() async throws {
+    let services = DeviceServices(
+      keychain: phone, biometrics: phone, securityKeys: phone, backend: backend,
+      storage: MemoryStorageService(deviceID: "device-1"),
+      app: AppDescription(bundleID: "com.example.app", username: "ada", deviceModel: "iPhone 15 Pro"))
+    let keys = try #require(services.logged(to: log).securityKeys)
+    phone.plan(.approve, .approve, .decline)
+    let credential = try await keys.register(.standIn).id
+    let options = CredentialRequestOptions(
+      challenge: String(repeating: "A", count: 43), timeout: 300_000, rpId: "example.org",
+      allowCredentials: [.init(id: credential, transports: nil)], userVerification: "preferred")
+    _ = try await keys.prove(options)
+    await #expect(throws: SecurityKeyError.cancelled) { try await keys.prove(options) }
+    let lines = log.entries
+    #expect(lines.allSatisfy { $0.source == .phone })
+    #expect(lines.map(\.title) == ["Register a security key", "Use a security key", "Use a security key"])
+    #expect(lines.map(\.outcome) == [.success, .success, .failure])
+    #expect(
+      lines.map(\.detail) == ["example.org", "example.org", "example.org: The security key was not used."])
+  }
+
   @Test("A-234 the log keeps its last 1,000 lines")
   func thousand() {
     let log = EventLog(now: { Timestamp(seconds: 0) })
