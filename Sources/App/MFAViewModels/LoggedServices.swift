@@ -3,6 +3,9 @@ internal import MFAWire
 
 extension DeviceServices {
   /// The same services, which write a line to `log` for each prompt, each use of a key and each request.
+  ///
+  /// Use the result in place of these services, not together with them: each of the two renews the session and changes
+  /// the enrolment without waiting for the other.
   public func logged(to log: EventLog) -> DeviceServices {
     DeviceServices(
       keychain: LoggedKeychain(keychain: keychain, log: log),

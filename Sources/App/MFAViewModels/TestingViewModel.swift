@@ -28,7 +28,11 @@ public actor TestingViewModel {
 
   /// Creates the dashboard of an app.
   ///
+  /// An app that has other screens too builds them on ``enrolment``, ``signIn``, ``settings`` and ``factor`` of the
+  /// dashboard: see ``DeviceServices/logged(to:)``.
+  ///
   /// - Parameters:
+  ///   - services: The services of the app. The dashboard uses a copy that writes to `log`.
   ///   - log: Receives the lines.
   ///   - declineNextPrompt: Makes the next prompt of the phone be declined; `nil` on a real phone.
   public init(services: DeviceServices, log: EventLog, declineNextPrompt: (@Sendable () async -> Void)? = nil) {
