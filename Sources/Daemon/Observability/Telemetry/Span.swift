@@ -4,7 +4,7 @@ public import ByteCoding
 public struct Span: Sendable {
   /// The kind of a span, with OTLP's number.
   public enum Kind: Int, Sendable, Hashable, CaseIterable {
-    case within = 1
+    case `internal` = 1
     case server = 2
     case client = 3
   }

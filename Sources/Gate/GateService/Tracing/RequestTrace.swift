@@ -74,7 +74,7 @@ final class RequestTrace: Sendable {
       let end = now.advanced(by: .zero - handshake.age)
       let begin = end.advanced(by: .zero - handshake.duration)
       state.spans.append(
-        Span("TLS handshake", .within, context: root.child(), parentID: root.spanID, from: begin, to: end))
+        Span("TLS handshake", .internal, context: root.child(), parentID: root.spanID, from: begin, to: end))
       start = begin
     } else {
       start = now
@@ -110,7 +110,7 @@ final class RequestTrace: Sendable {
       attributes = [("db.system.name", .text(database)), ("db.operation.name", .text(work.rawValue))]
     }
     let span = Span(
-      work.rawValue, isStore ? .client : .within, context: decision.child(), parentID: decision.spanID, from: start,
+      work.rawValue, isStore ? .client : .internal, context: decision.child(), parentID: decision.spanID, from: start,
       to: end, attributes: attributes)
     state.withLock { $0.spans.append(span) }
   }
@@ -124,7 +124,7 @@ final class RequestTrace: Sendable {
     var attributes: [(name: String, value: Span.Value)] = []
     if let code { attributes.append(Self.errorType(code)) }
     let span = Span(
-      "decision", .within, context: decision, parentID: root.spanID, from: requestedAt, to: now,
+      "decision", .internal, context: decision, parentID: root.spanID, from: requestedAt, to: now,
       attributes: attributes)
     state.withLock { state in
       state.spans.append(span)
