@@ -67,7 +67,7 @@ struct ValueTests {
     "An invalid upstream is refused",
     arguments: [
       "", "ws:", "ws://", "ws:///", "ws://h:", "ws://h:x", "ws://h:65536", "ws://h:1:2", "ws://h?x", "ws://h#x",
-      "ws://[::1",
+      "ws://[::1", "ws://[::1\0x]:80",
       "ws://[::1]x", "ws://[h]", "ws://-h", "ws://h..i", "ws://h i", "ws://é", "tcp://h:1/", "unix:", "unix:/",
       "WS://h",
       "unix:/" + String(repeating: "x", count: 107), "ws://" + String(repeating: "x", count: 64),
@@ -84,9 +84,14 @@ struct ValueTests {
 
   @Test(
     "An invalid address is refused",
-    arguments: ["", "*", "127.1", "1.2.3.4.5", "256.1.1.1", ":::", "fe80::1%eth0", "host"])
+    arguments: ["", "*", "127.1", "1.2.3.4.5", "256.1.1.1", ":::", "fe80::1%eth0", "host", "127.0.0.1\0x", "::1\0x"])
   func notAddresses(_ text: String) {
     #expect(throws: InvalidSetting.self) { try Kind<String>.address.read(text) }
+  }
+
+  @Test("Text after a NUL is no part of an address range", arguments: ["10.0.0.0\0x/8", "2001:db8::\0x/32", "::1\0"])
+  func notRanges(_ text: String) {
+    #expect(throws: InvalidSetting.self) { try Kind<GateSettings.AddressRange>.addressRange.read(text) }
   }
 
   @Test(

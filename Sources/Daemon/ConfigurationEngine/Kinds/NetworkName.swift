@@ -11,13 +11,14 @@ public enum NetworkName {
   /// Whether `text` is an IPv4 address in four decimal parts.
   public static func isIPv4(_ text: some StringProtocol) -> Bool {
     var address = in_addr()
-    return inet_pton(AF_INET, String(text), &address) == 1
+    // inet_pton(3) reads the text up to its first NUL only.
+    return !text.utf8.contains(0) && inet_pton(AF_INET, String(text), &address) == 1
   }
 
   /// Whether `text` is an IPv6 address, without brackets.
   public static func isIPv6(_ text: some StringProtocol) -> Bool {
     var address = in6_addr()
-    return inet_pton(AF_INET6, String(text), &address) == 1
+    return !text.utf8.contains(0) && inet_pton(AF_INET6, String(text), &address) == 1
   }
 
   /// Whether `text` is a host name: labels of 1 to 63 letters, digits and inner hyphens, at most 253 characters in
