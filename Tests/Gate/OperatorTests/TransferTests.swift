@@ -87,6 +87,21 @@ struct TransferTests {
     }
   }
 
+  @Test("An import from a named pipe reads it once, and adds every key")
+  func namedPipe() async throws {
+    try await StoreBench.with(Self.entries()) { bench in
+      #expect(try await sallyport(["keys", "export", bench.folder + "/keys", "--store", bench.url]).status == 0)
+      let (exit, output, errors) = try await ChildProcess.run(
+        "/bin/sh",
+        [
+          "-c", #"set -e; cd "$2"; mkfifo pipe; cat keys >pipe & "$0" keys import pipe --store "$1"; wait"#,
+          Places.product("sallyport"), "sqlite://\(bench.folder)/target.db", bench.folder,
+        ])
+      #expect(exit == .code(0), "\(errors)")
+      #expect(output == ["\(Self.count) keys added, 0 updated, 0 unchanged"], "\(errors)")
+    }
+  }
+
   @Test("An output that cannot be written is an error; an output that is not read to its end is not")
   func lostOutput() async throws {
     try await StoreBench.with(Self.entries()) { bench in

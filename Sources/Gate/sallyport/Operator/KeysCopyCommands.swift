@@ -166,8 +166,8 @@ struct KeysImportCommand: AsyncParsableCommand {
     discussion: """
       Existing keys stay as they are or become stricter: a counter never decreases, and a revocation is never undone. \
       An interrupted import can be repeated, and a later export brings a store up to date. A file is verified \
-      completely before the first key is stored. Standard input cannot be verified first, so keys before an error stay \
-      stored.
+      completely before the first key is stored. Standard input and pipes cannot be verified first, so keys before an \
+      error stay stored.
 
       Example:
 
@@ -184,12 +184,13 @@ struct KeysImportCommand: AsyncParsableCommand {
 
   func run() async throws {
     let place = try await options.storePlace()
-    if file != "-" { try await check() }
-    try await OpenStore.with(place, isNew: true) { store throws(Failure) in try await merge(into: store) }
+    // Opened once: what a pipe has delivered is gone, and a second opening would wait for another writer.
+    let input = try ImportFile(path: file)
+    if input.isRepeatable { try await check(input) }
+    try await OpenStore.with(place, isNew: true) { store throws(Failure) in try await merge(input, into: store) }
   }
 
-  private func check() async throws(Failure) {
-    let input = try ImportFile(path: file)
+  private func check(_ input: ImportFile) async throws(Failure) {
     do throws(ImportError) {
       try await input.withDescriptor { descriptor throws(ImportError) in
         try KeyImport.verify(LineReader(descriptor: descriptor))
@@ -197,10 +198,10 @@ struct KeysImportCommand: AsyncParsableCommand {
     } catch {
       throw failure(error, of: nil)
     }
+    try input.rewind()
   }
 
-  private func merge(into store: any GateStore) async throws(Failure) {
-    let input = try ImportFile(path: file)
+  private func merge(_ input: ImportFile, into store: any GateStore) async throws(Failure) {
     let progress = Progress(of: "keys")
     var summary = KeyImport.Summary()
     do throws(ImportError) {
@@ -238,19 +239,34 @@ struct KeysImportCommand: AsyncParsableCommand {
 
 /// An open file, or standard input.
 final class ImportFile {
+  private let path: String
   private let descriptor: Int32
 
   init(path: String) throws(Failure) {
+    self.path = path
     descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else {
-      throw Failure(
-        .noInput, "\(path): \(String(cString: strerror(errno)))",
-        hint: "name a readable file, or - for standard input")
-    }
+    guard descriptor >= 0 else { throw Self.failure(path) }
   }
 
   deinit {
     if descriptor > STDIN_FILENO { close(descriptor) }
+  }
+
+  private static func failure(_ path: String, _ number: Int32 = errno) -> Failure {
+    Failure(
+      .noInput, "\(path): \(String(cString: strerror(number)))", hint: "name a readable file, or - for standard input")
+  }
+
+  /// Whether it can be read again from its beginning, unlike standard input, a pipe, a socket and a terminal.
+  var isRepeatable: Bool {
+    var status = stat()
+    guard descriptor > STDIN_FILENO, fstat(descriptor, &status) == 0 else { return false }
+    return ![S_IFIFO, S_IFSOCK, S_IFCHR].contains(status.st_mode & S_IFMT)
+  }
+
+  /// Continues at the beginning of a repeatable file.
+  func rewind() throws(Failure) {
+    guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw Self.failure(path) }
   }
 
   /// Calls `body` with the descriptor, which stays open until `body` returns.
