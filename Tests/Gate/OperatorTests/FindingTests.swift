@@ -125,6 +125,22 @@ struct FindingTests {
     }
   }
 
+  @Test("A gate whose socket two places name by different paths is one gate")
+  func twoPaths() async throws {
+    try await AdminBench.serving { bench in
+      try await Places.withTemporaryFolder { folder in
+        // As if the configuration named /var/run, which is a link to /run.
+        try "SALLYPORT_ADMIN__LISTEN=unix:\(bench.socket)\n".write(
+          toFile: folder + "/.env", atomically: true, encoding: .utf8)
+        try FileManager.default.createDirectory(atPath: folder + "/machine/run", withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(
+          atPath: folder + "/machine/run/sallyport", withDestinationPath: bench.gate.folder.path)
+        let found = try await sallyport(["sessions", "list"], environment: Self.user(folder), in: folder)
+        #expect(found.status == 0, "\(found)")
+      }
+    }
+  }
+
   @Test("SALLYPORT_CONFIG names the configuration; -c comes first")
   func variable() async throws {
     try await AdminBench.serving { bench in

@@ -2,6 +2,7 @@ internal import Commands
 internal import ConfigurationEngine
 internal import FoundationEssentials
 internal import GateRuntime
+internal import Glibc
 internal import Settings
 
 /// Finds the running gate of a command that names no configuration.
@@ -36,7 +37,8 @@ struct GateFinder {
 
   private var found: [Found] = []
   private(set) var tried: [Tried] = []
-  private var sockets: Set<String> = []
+  /// The identities of the servers that were tried.
+  private var servers: Set<String> = []
   private let environment: [String: String]
   private let search: ConfigurationSearch
 
@@ -102,7 +104,7 @@ struct GateFinder {
 
   private mutating func tryServer(_ admin: GateSettings.Admin, store: GateSettings.Store?) async {
     let name = if case .unix(let path) = admin.address { path } else { admin.address.text }
-    guard sockets.insert(name).inserted else { return }
+    guard servers.insert(Self.identity(of: admin.address) ?? name).inserted else { return }
     do throws(Failure) {
       if let client = try await AdminClient.gate(at: admin) {
         found.append(Found(client: client, store: store, name: admin.address.text))
@@ -112,5 +114,12 @@ struct GateFinder {
     } catch {
       tried.append(Tried(place: name, reason: error.cause ?? error.message, isClosed: true))
     }
+  }
+
+  /// Identifies the file of a socket, to which several paths can lead: `/var/run` is `/run`. `nil` without a file.
+  private static func identity(of address: GateSettings.Admin.Address) -> String? {
+    var status = stat()
+    guard case .unix(let path) = address, stat(path, &status) == 0 else { return nil }
+    return "\(status.st_dev):\(status.st_ino)"
   }
 }
