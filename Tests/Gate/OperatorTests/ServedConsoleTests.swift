@@ -81,9 +81,13 @@ struct ServedConsoleTests {
       let ada = try await console.signIn(as: "ada")
       let bob = try await console.signIn(as: "bob")
       let text = try String(contentsOfFile: file, encoding: .utf8)
-      try text.replacing("role: view", with: "role: nothing").write(toFile: file, atomically: true, encoding: .utf8)
+      try text.replacing("role: view", with: "role: nothing").replacing("role: admin", with: "role: everything").write(
+        toFile: file, atomically: true, encoding: .utf8)
       try await console.reload()
-      #expect(console.process.errors.lines.last { $0.contains("configuration re") }?.contains("refused") == true)
+      let refusal = try #require(console.process.errors.lines.last { $0.contains("configuration re") })
+      #expect(refusal.contains("refused"))
+      // The log is all that an operator of a reload sees: it has every fault.
+      #expect(refusal.contains("people[0].role") && refusal.contains("people[1].role"), "\(refusal)")
       #expect(try await console.send("GET", "/keys", as: "ada", cookie: ada).status == 200)
       try ServedConsoleProcess.add(to: file, people: ["bob": "view"])
       try await console.reload()

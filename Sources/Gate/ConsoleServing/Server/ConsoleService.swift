@@ -159,7 +159,7 @@ public actor ConsoleService {
       adopt()
       logger.info("configuration reloaded", metadata: ["sessions": .number(people.sessionCount)])
     } catch {
-      logger.error("configuration refused", metadata: ["reason": "\(error.message)"])
+      logger.error("configuration refused", metadata: ["reason": "\(error.report(separator: "; "))"])
     }
   }
 
@@ -176,8 +176,9 @@ public actor ConsoleService {
       logger.info("files reloaded")
     } catch {
       if refused?.digests != current { adoptRevocations() }
-      if refused?.reason != error.message { logger.error("files refused", metadata: ["reason": "\(error.message)"]) }
-      refused = (error.message, current)
+      let reason = error.report(separator: "; ")
+      if refused?.reason != reason { logger.error("files refused", metadata: ["reason": "\(reason)"]) }
+      refused = (reason, current)
     }
   }
 
