@@ -64,6 +64,27 @@ struct ProxyProbeTests {
     }
   }
 
+  @Test("The provider of a console over TLS is reported")
+  func provider() async throws {
+    try await Bench.with { bench in
+      let settings = try bench.settings(
+        """
+        admin:
+          listen: unix:\(bench.folder)/admin.sock
+          console:
+            { listen: '127.0.0.1:0', url: 'https://console.example.test', cert_file: server.pem, key_file: server.key,
+              oidc: { issuer: 'https://id.example.test/realm', client_id: a, groups: [{ name: a, role: view }] } }
+
+        """)
+      let proxies = ProxyVariables { $0 == "https_proxy" ? "http://127.0.0.1:1" : nil }
+      let findings = await Preflight(settings, store: nil, at: Bench.now, proxies: proxies).run().map(bench.line)
+      #expect(
+        findings.contains(
+          "passed: admin.console.oidc.issuer: id.example.test is reached through the proxy http://127.0.0.1:1 "
+            + "(https_proxy)"), "\(findings)")
+    }
+  }
+
   @Test("Exceptions and faults are reported, and nothing without variables")
   func others() async throws {
     let relay = try ForwardProxyServer(.answer([]))

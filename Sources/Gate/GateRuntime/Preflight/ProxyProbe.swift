@@ -48,6 +48,8 @@ struct ProxyProbe {
     if let receiver = settings.webhooks?.receiver {
       servers.append(("webhooks.url", (receiver.isSecure ? .https : .http, receiver.host, receiver.port)))
     }
+    // By http it is on loopback, which no proxy serves.
+    if let provider = settings.console?.provider { add("admin.console.oidc.issuer", provider.issuer) }
     return servers
   }
 }
