@@ -224,17 +224,20 @@ struct CACommandTests {
 
   @Test(
     "The command exports a client in every format, and OpenSSL reads each",
-    arguments: ["pem", "der", "p12", "mobileconfig"], [[], ["--legacy"]])
+    arguments: [
+      ("pem", []), ("der", []), ("p12", []), ("p12", ["--legacy"]), ("mobileconfig", []),
+      ("mobileconfig", ["--legacy"]),
+    ] as [(String, [String])])
   func exports(_ format: String, _ options: [String]) async throws {
     try await Places.withTemporaryFolder { folder in
       _ = try await ca("init", in: folder)
       _ = try await ca("issue", in: folder)
       try Data("\(Self.password)\n".utf8).write(to: URL(fileURLWithPath: folder + "/password"))
-      let (exit, output, errors) = try await ca(
-        ["export", "--format", format, "--password-file", folder + "/password"] + options, in: folder)
+      let isEncrypted = ["p12", "mobileconfig"].contains(format)
+      let secret = isEncrypted ? ["--password-file", folder + "/password"] : []
+      let (exit, output, errors) = try await ca(["export", "--format", format] + secret + options, in: folder)
       try #require(exit == .code(0), "\(exit): \(errors)")
       // Apple's systems read either, depending on their age: the reader of their error finds the option.
-      let isEncrypted = ["p12", "mobileconfig"].contains(format)
       #expect(errors.joined().contains("--legacy") == (isEncrypted && options.isEmpty), "\(errors)")
       #expect(output.count == 1)
       let file = folder + "/" + (try #require(output.first))
@@ -246,6 +249,19 @@ struct CACommandTests {
           Places.tool("openssl"), ["x509", "-in", file, "-inform", format, "-noout", "-subject"])
         #expect(read.exit == .code(0) && read.output.count == 1, "\(read.errors)")
       }
+    }
+  }
+
+  @Test("A password for a format that is not encrypted is refused, and no file is written", arguments: ["pem", "der"])
+  func uselessPassword(_ format: String) async throws {
+    try await Places.withTemporaryFolder { folder in
+      _ = try await ca("init", in: folder)
+      _ = try await ca("issue", in: folder)
+      for options in [["--password-file", "/dev/null"], ["--legacy"]] {
+        let refused = try await ca(["export", "--format", format] + options, in: folder)
+        #expect(refused.exit == .code(64) && refused.errors.first?.contains("is not encrypted") == true, "\(refused)")
+      }
+      #expect(!FileManager.default.fileExists(atPath: folder + "/config/client-ca/client.\(format)"))
     }
   }
 

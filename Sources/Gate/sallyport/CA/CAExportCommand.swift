@@ -44,6 +44,14 @@ struct CAExportCommand: ParsableCommand {
       """)
   var legacy = false
 
+  func validate() throws {
+    // The file would have the key in clear text, although a password was named.
+    guard ![.pem, .der].contains(format) || passwordFile == nil && !legacy else {
+      throw ValidationError(
+        "--password-file and --legacy are for p12 and mobileconfig: a \(format.rawValue) file is not encrypted")
+    }
+  }
+
   func run() throws {
     let form = try chosenForm()
     try options.report { () throws(ClientAuthorityError) in
