@@ -117,7 +117,15 @@ final class DatabaseFile: Sendable {
   /// that closes the store would delete the write-ahead log that this process writes to, and so lose committed data.
   private func createPrivately() throws {
     guard access(path, F_OK) != 0 else { return }
-    let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    let owner = StoreOwner(of: path)
+    let flags = O_RDWR | O_CREAT | O_CLOEXEC
+    // Only a file that this process has created is given away: a link may lead to another one.
+    var descriptor = Glibc.open(path, flags | O_EXCL, 0o600)
+    if descriptor >= 0 {
+      owner?.take(descriptor)
+    } else if errno == EEXIST {
+      descriptor = Glibc.open(path, flags, 0o600)
+    }
     guard descriptor >= 0 else {
       throw StoreError(systemError: errno)
     }

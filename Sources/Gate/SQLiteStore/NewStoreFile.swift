@@ -1,6 +1,5 @@
 internal import AttestGate
 internal import GRDB
-internal import Glibc
 internal import ProcessSignals
 
 /// A store file that is written under a temporary name, so that it appears complete or not at all.
@@ -51,10 +50,9 @@ final class NewStoreFile {
     }
   }
 
-  /// Copies the owner of `path` when the process runs as root.
+  /// Gives the file to the owner of the store at `path`, or of its folder, when the process runs as root.
   func takeOwner(of path: String) {
-    var status = stat()
-    guard geteuid() == 0, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
-    _ = draft.withDescriptor { fchown($0, status.st_uid, status.st_gid) }
+    guard let owner = StoreOwner(of: path) else { return }
+    draft.withDescriptor { owner.take($0) }
   }
 }

@@ -42,7 +42,8 @@ final class StoreFileLock: Sendable {
     for _ in 0..<2 {
       let new = open(lock, flags | O_CREAT | O_EXCL, 0o600)
       if new >= 0 {
-        giveToOwner(of: path, new)
+        // When root runs a command, the gate's user must still be able to open the lock file.
+        StoreOwner(of: path)?.take(new)
         return new
       }
       guard errno == EEXIST else { throw fault() }
@@ -64,13 +65,6 @@ final class StoreFileLock: Sendable {
 
   private static func foreign(_ lock: String) -> StoreError {
     .unreachable(reason: "\(lock) is a link or not a regular file: find out who created it, then remove it")
-  }
-
-  /// When root runs a command, the gate's user must still be able to open the lock file.
-  private static func giveToOwner(of path: String, _ descriptor: Int32) {
-    var status = stat()
-    guard geteuid() == 0, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
-    _ = fchown(descriptor, status.st_uid, status.st_gid)
   }
 
   /// Whether a replacement was started and not finished.

@@ -3,6 +3,7 @@ import AttestGate
 import ByteCoding
 import Foundation
 import GRDB
+import Glibc
 import SQLiteStore
 import StoreConformance
 import TestSupport
@@ -34,6 +35,30 @@ struct BackupTests {
       await after.close()
       let leftovers = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.contains(".new-") }
       #expect(leftovers == [])
+    }
+  }
+
+  @Test(
+    "A store that root makes in a folder of the gate's user belongs to that user", .enabled(if: geteuid() == 0))
+  func owner() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await StoreKind.sqlite.newURL(in: folder)
+      _ = try await Self.fill(StoreKind.sqlite.open(url))
+      #expect(try await store("backup", folder + "/b", "--store", url).status == 0)
+      for (name, command) in [("restored", ["restore", folder + "/b"]), ("migrated", ["migrate"])] {
+        let place = "\(folder)/\(name)"
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+        try #require(chown(place, 65_534, 65_534) == 0)
+        let done = try await store(command + ["--store", "sqlite://\(place)/state.db"])
+        #expect(done.status == 0, "\(done.errors)")
+        let files = try FileManager.default.contentsOfDirectory(atPath: place)
+        #expect(files.contains("state.db"), "\(files)")
+        for file in files {
+          var status = stat()
+          let found = lstat("\(place)/\(file)", &status)
+          #expect(found == 0 && status.st_uid == 65_534, "\(command): \(file)")
+        }
+      }
     }
   }
 
