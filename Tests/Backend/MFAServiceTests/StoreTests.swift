@@ -1,6 +1,7 @@
 import ByteCoding
 import Crypto
 import Foundation
+import Glibc
 import MFADomain
 import MFAFixtures
 import MFAStore
@@ -75,6 +76,25 @@ struct StoreTests {
       }
     }
     #expect(try await store.read { try $0.users(after: "", atMost: 100).count } == 20)
+  }
+
+  @Test(
+    "a database that root makes in a folder of the backend's user belongs to that user", .enabled(if: geteuid() == 0))
+  func owner() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let place = folder + "/mfa"
+      try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+      try #require(chown(place, 65_534, 65_534) == 0)
+      let store = try SQLiteMFAStore(path: place + "/mfa.db")
+      let files = try FileManager.default.contentsOfDirectory(atPath: place)
+      #expect(files.contains("mfa.db"), "\(files)")
+      for file in files {
+        var status = stat()
+        let found = lstat("\(place)/\(file)", &status)
+        #expect(found == 0 && status.st_uid == 65_534, "\(file)")
+      }
+      #expect(try await store.read { try $0.users(after: "", atMost: 1).count } == 0)
+    }
   }
 
   @Test("T-19 A-093 a code is stored as a keyed hash of the code and its number, and never in plain text")

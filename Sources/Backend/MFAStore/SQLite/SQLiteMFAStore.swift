@@ -129,8 +129,24 @@ public final class SQLiteMFAStore: Store {
   // connections.
   private static func createPrivately(_ path: String) throws(MFAStoreError) {
     guard access(path, F_OK) != 0 else { return }
-    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    let flags = O_RDWR | O_CREAT | O_CLOEXEC
+    // Only a file that this process has created is given away: a link may lead to another one.
+    var descriptor = open(path, flags | O_EXCL, 0o600)
+    if descriptor >= 0 {
+      giveToOwnerOfFolder(of: path, descriptor)
+    } else if errno == EEXIST {
+      descriptor = open(path, flags, 0o600)
+    }
     guard descriptor >= 0 else { throw MFAStoreError(reason: "\(path): \(String(cString: strerror(errno)))") }
     close(descriptor)
+  }
+
+  /// When root runs a command, the backend's user must still be able to open the file. SQLite gives its companion files
+  /// to the same owner.
+  private static func giveToOwnerOfFolder(of path: String, _ descriptor: Int32) {
+    let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    var status = stat()
+    guard geteuid() == 0, stat(folder, &status) == 0 else { return }
+    _ = fchown(descriptor, status.st_uid, status.st_gid)
   }
 }
