@@ -294,6 +294,23 @@ struct AuditExportTests {
     #expect(next?.entries.map(\.entry.sequence) == [5] && next?.lost == nil)
   }
 
+  @Test("an export goes on at once after a backend with a clock that ran ahead stopped without a word")
+  func leaseAhead() async throws {
+    let store = try SQLiteMFAStore.ephemeral()
+    let (ahead, clock) = (ManualClock(), ManualClock())
+    let (first, second) = (AuditExports(store, clock: ahead.wall), AuditExports(store, clock: clock.wall))
+    try await append(1, to: store)
+    ahead.advance(by: .seconds(60))
+    #expect(try await first.next(of: "syslog")?.entries.isEmpty == true)
+    try await append(1, to: store)
+    #expect(try await first.next(of: "syslog")?.entries.map(\.entry.sequence) == [2])
+    // The clocks of two backends may differ by a minute.
+    #expect(try await second.next(of: "syslog") == nil)
+    ahead.advance(by: .seconds(86400))
+    #expect(try await first.next(of: "syslog")?.entries.map(\.entry.sequence) == [2])
+    #expect(try await second.next(of: "syslog")?.entries.map(\.entry.sequence) == [2])
+  }
+
   @Test("a history with another end is reported, and exported from its end or from the same number on")
   func changedHistory() async throws {
     let exported = AuditPosition(sequence: 5, hash: hash(5))

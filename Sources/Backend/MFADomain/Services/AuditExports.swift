@@ -97,14 +97,14 @@ public struct AuditExports: Sendable {
     let (now, holder) = (clock.now(), holder)
     let (known, end) = try await store.read { (try $0.auditExport(name), try $0.auditEnd()) }
     // Without entries there is nothing to claim, and nothing is written.
-    if let known, known.position == end || (known.holder != holder && now < known.heldUntil) {
+    if let known, known.position == end || known.isHeld(byOtherThan: holder, at: now) {
       return known.holder == holder || known.position == end ? Batch(entries: [], lost: nil) : nil
     }
     return try await store.write { records in
       let end = try records.auditEnd()
       var export =
         try records.auditExport(name) ?? AuditExport(name: name, position: end, holder: holder, heldUntil: now)
-      guard export.holder == holder || now >= export.heldUntil else { return nil }
+      guard !export.isHeld(byOtherThan: holder, at: now) else { return nil }
       // A restore moves the position itself. Otherwise the end of the history was removed, or entries were changed.
       let lost = try records.hasAudit(export.position) ? nil : export.position
       if let lost {
@@ -138,6 +138,15 @@ public struct AuditExports: Sendable {
       export.heldUntil = Timestamp(milliseconds: 0)
       try records.save(export)
     }
+  }
+}
+
+extension AuditExport {
+  /// Whether a process other than `holder` has the export. No lease lasts longer than the difference of the clocks and
+  /// its length: one beyond that is of a clock that ran ahead, and would stop the export until then.
+  fileprivate func isHeld(byOtherThan holder: UUID, at now: Timestamp) -> Bool {
+    let latest = now.advanced(by: AuditExports.lease + RecordMaintenance.clockDifference)
+    return self.holder != holder && now < heldUntil && heldUntil <= latest
   }
 }
 
