@@ -185,6 +185,25 @@ struct OlderDatabaseTests {
     }
   }
 
+  @Test("an import gives tokens to the account of each name, also if another one shares its current key")
+  func importForKeptKey() async throws {
+    try await TestBackend.with { backend in
+      let (name, other) = (try Username("\u{FF21}dmin"), try Username("admin"))
+      let users = [Username(kept: name.text, key: name.formerKey), other].map {
+        MFADomain.User(id: UUID(), username: $0, createdAt: backend.clock.now)
+      }
+      try await backend.context.store.write { records in for user in users { try records.insert(user) } }
+      let secret = Array("12345678901234567890".utf8)
+      let tokens = try [("A", name), ("B", other)].map { serial, username in
+        try ImportedToken(place: "line 1", serial: serial, kind: .hotp, secret: secret, username: username)
+      }
+      let administration = Administration(backend.context)
+      _ = try await administration.importTokens(tokens, from: "csv", changes: true, by: .command(name: "test"))
+      let listed = try await administration.tokens(after: nil, atMost: 9, by: .command(name: "test"))
+      #expect(listed.map(\.owner?.text) == [name.text, other.text])
+    }
+  }
+
   @Test("every column that selects rows for removal has an index")
   func indices() async throws {
     try await Places.withTemporaryFolder { folder in

@@ -71,7 +71,7 @@ extension Administration {
         if try work.records.secondFactorSince(of: owner.id) == nil { withoutFactor.insert(owner.id) }
       }
       for (id, token) in zip(ids, tokens) {
-        let owner = token.username.flatMap { owners[$0.key] }
+        let owner = token.username.flatMap { owners[$0.text] }
         guard
           let record = OATHToken(
             id: id, serial: token.serial, maker: token.maker, userID: owner?.id, kind: token.kind,
@@ -83,7 +83,7 @@ extension Administration {
       }
       try work.note(.tokensImported, account: nil, ["count=\(tokens.count)", "source=\(source)"])
       for token in tokens {
-        guard let owner = token.username.flatMap({ owners[$0.key] }) else { continue }
+        guard let owner = token.username.flatMap({ owners[$0.text] }) else { continue }
         try work.announce(token.serial, to: owner, isFirst: withoutFactor.remove(owner.id) != nil)
       }
       return result
@@ -261,15 +261,16 @@ extension UnitOfWork {
     return (ofApp.map { [$0] } ?? []) + ofTokens
   }
 
-  /// Checks that all tokens can be imported, and returns the accounts that they name, by the keys of their names.
+  /// Checks that all tokens can be imported, and returns the accounts that they name, by the names as written: two
+  /// names with one key mean two accounts if one of these kept its former key.
   fileprivate func check(
     _ tokens: [ImportedToken]
   ) throws -> (result: Administration.ImportResult, owners: [String: User]) {
     var (reasons, count): ([String], Int) = ([], 0)
     var serials: Set<TokenSerial> = []
     var owners: [String: User] = [:]
-    var numbers: [String: Int] = [:]
-    var known: [String: Set<[UInt8]>] = [:]
+    var numbers: [UUID: Int] = [:]
+    var known: [UUID: Set<[UInt8]>] = [:]
     func refuse(_ token: ImportedToken, _ reason: String) {
       count += 1
       if reasons.count < Administration.ImportFaults.most { reasons.append("\(token.place): \(reason)") }
@@ -281,21 +282,21 @@ extension UnitOfWork {
         refuse(token, "serial: \(token.serial.text) was imported before")
       }
       guard let username = token.username else { continue }
-      if owners[username.key] == nil { owners[username.key] = try records.user(named: username) }
-      guard let owner = owners[username.key] else {
+      if owners[username.text] == nil { owners[username.text] = try records.user(named: username) }
+      guard let owner = owners[username.text] else {
         refuse(token, "user: there is no account of this name")
         continue
       }
-      let number = try (numbers[username.key] ?? records.tokens(of: owner.id).count) + 1
-      numbers[username.key] = number
+      let number = try (numbers[owner.id] ?? records.tokens(of: owner.id).count) + 1
+      numbers[owner.id] = number
       if number > OATHToken.mostOfAccount {
         refuse(token, "user: an account has at most \(OATHToken.mostOfAccount) tokens and added apps")
       }
-      var secrets = try known[username.key] ?? Set(self.secrets(of: owner))
+      var secrets = try known[owner.id] ?? Set(self.secrets(of: owner))
       if !secrets.insert(token.secret).inserted {
         refuse(token, "secret: the account has an authenticator with the same secret")
       }
-      known[username.key] = secrets
+      known[owner.id] = secrets
     }
     guard count == 0 else { throw Administration.ImportFaults(reasons: reasons, count: count) }
     return (.init(tokens: tokens.count, assigned: tokens.count { $0.username != nil }), owners)
