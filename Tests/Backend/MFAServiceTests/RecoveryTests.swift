@@ -464,7 +464,9 @@ struct RecoveryTests {
       scene.wait(.seconds(60))
       let second = try await scene.start()
       #expect(second.status == 200 && second["recoveryToken"] == first["recoveryToken"])
-      #expect(second["readyAt"] == first["readyAt"])
+      #expect(second["readyAt"] == first["readyAt"] && second["state"] == "waiting")
+      scene.wait()
+      #expect(try await scene.start()["state"] == "ready")
       #expect(scene.backend.outbox.messages.count == 1)
       #expect(try await scene.codesLeft() == 9)
     }

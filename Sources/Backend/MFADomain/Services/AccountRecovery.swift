@@ -11,6 +11,8 @@ public struct AccountRecovery: Sendable {
   /// The response to a client that begins a recovery.
   public struct Start: Sendable, Hashable {
     public let recovery: Recovery
+    /// `.ready` for a client that repeats its call after the wait.
+    public let state: Recovery.State
     /// Completes the recovery, once, from the same app instance.
     public let token: String
     /// The number of unused backup codes. One of them may be needed for the second factor.
@@ -28,7 +30,7 @@ public struct AccountRecovery: Sendable {
   public func start(_ username: Username, _ code: CodeGuess, by caller: Caller) async throws -> Start {
     guard let wait = context.policy.recoveryWait else { throw MFARefusal.notFound }
     let draft = PreparedRecovery(context.entropy, wait: wait)
-    let (recovery, codes) = try await context.write(by: caller) { work in
+    let (recovery, state, codes) = try await context.write(by: caller) { work in
       let recovery: Recovery
       switch try work.judgeRecoveryCode(code, for: username, draft) {
       case .again(let open):
@@ -40,10 +42,11 @@ public struct AccountRecovery: Sendable {
         recovery = try work.begin(draft, for: user, by: hash, informing: recipients)
         work.send(recovery, of: user, to: recipients)
       }
-      return (recovery, try work.records.countBackupCodes(of: recovery.userID))
+      return (recovery, recovery.state(at: work.now), try work.records.countBackupCodes(of: recovery.userID))
     }
     return Start(
-      recovery: recovery, token: RecoveryToken(recovery: recovery.id).text(in: context.vault), codesRemaining: codes)
+      recovery: recovery, state: state, token: RecoveryToken(recovery: recovery.id).text(in: context.vault),
+      codesRemaining: codes)
   }
 
   /// The recovery of `token`, for the app instance that began it. It may have ended.

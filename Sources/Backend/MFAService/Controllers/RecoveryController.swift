@@ -22,7 +22,7 @@ struct RecoveryController {
     ) { request, caller in
       let start = try await recovery.start(Username(request.username), CodeGuess(request.code), by: caller)
       return RecoveryStarted(
-        recoveryToken: start.token, state: Recovery.State.waiting.rawValue, readyAt: start.recovery.readyAt.wire,
+        recoveryToken: start.token, state: start.state.rawValue, readyAt: start.recovery.readyAt.wire,
         expiresAt: start.recovery.expiresAt.wire, backupCodesRemaining: start.codesRemaining)
     }
   }
