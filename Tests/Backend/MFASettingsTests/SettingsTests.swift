@@ -326,6 +326,22 @@ struct SettingsTests {
   }
 
   @Test(
+    "the URL of the SMS provider may end with a slash",
+    arguments: [
+      ("https://sms.example.com/", "https://sms.example.com"),
+      ("https://sms.example.com/x/", "https://sms.example.com/x"),
+      ("https://sms.example.com/x", "https://sms.example.com/x"),
+    ])
+  func textServer(_ text: String, _ base: String) throws {
+    let settings = try read(Self.least + Self.texted(text) + "\n").get()
+    guard case .provider(let url, _, _, _) = settings.texting else {
+      Issue.record("\(settings.texting)")
+      return
+    }
+    #expect(url == base)
+  }
+
+  @Test(
     "a mail server is a name or an address, and an IPv6 address is in brackets",
     arguments: [
       ("mail.example.com:587", "mail.example.com"), ("192.0.2.1:25", "192.0.2.1"), ("[2001:db8::1]:25", "2001:db8::1"),

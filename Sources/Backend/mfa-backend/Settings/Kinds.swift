@@ -128,7 +128,8 @@ extension Kind where Value == String {
       guard !WebPlace.hasUser(text) else {
         throw InvalidSetting("must not contain a user or a password: set sms.account and sms.token_file")
       }
-      return text
+      // The paths of the API are appended.
+      return text.hasSuffix("/") ? String(text.dropLast()) : text
     }
   }
 
