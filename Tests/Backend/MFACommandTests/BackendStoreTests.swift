@@ -239,6 +239,11 @@ struct BackendStoreTests {
       let broken = try await place.operate("store", "check")
       #expect(broken.exit == .code(1), "\(broken)")
       #expect(broken.output.contains { $0.contains("file is not a database") }, "\(broken)")
+      // What cannot be read is not called damaged.
+      try FileManager.default.removeItem(atPath: file)
+      try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: false)
+      let unread = try await place.operate("store", "check")
+      #expect(unread.exit == .code(69), "\(unread)")
     }
   }
 }

@@ -123,17 +123,26 @@ public struct StoreArchive: Sendable {
     }
   }
 
-  /// What SQLite finds wrong with its file; empty for PostgreSQL, whose server checks its own pages.
+  /// What SQLite finds wrong with its file, also if that is no database at all; empty without a file, and for
+  /// PostgreSQL, whose server checks its own pages.
+  ///
+  /// - Throws: `MFAStoreError` if the file cannot be read, which says nothing about its content.
   public func damage() throws(MFAStoreError) -> [String] {
-    guard case .sqlite(let path) = place else { return [] }
-    return try translating {
-      try Self.open(path, isReadOnly: true).read { db in
+    guard case .sqlite(let path) = place, try FilePresence.exists(path) else { return [] }
+    do {
+      return try Self.open(path, isReadOnly: true).read { db in
         let pages = try String.fetchAll(db, sql: "PRAGMA integrity_check(20)").filter { $0 != "ok" }
         let references = try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").prefix(20).map { row in
           "a row of \(row[0] as String? ?? "?") refers to a missing row of \(row[2] as String? ?? "?")"
         }
         return pages + references
       }
+    } catch let fault as DatabaseError
+      where fault.resultCode == .SQLITE_CORRUPT || fault.resultCode == .SQLITE_NOTADB
+    {
+      return [fault.plainReason]
+    } catch {
+      throw MFAStoreError(error)
     }
   }
 

@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import Commands
-internal import Foundation
 internal import MFADomain
 internal import MFAService
 internal import MFAStore
@@ -46,19 +45,14 @@ struct StoreCheckCommand: AsyncParsableCommand {
   ) async throws -> [Finding] {
     let state: StoreArchive.SchemaState
     do throws(MFAStoreError) {
+      // First the file: its tables cannot be read if it is no database.
+      let damage = try archive.damage()
+      if !damage.isEmpty { return damage.map(damaged) }
       state = try archive.schema()
-      if state.version > 0 {
-        let damage = try archive.damage()
-        if !damage.isEmpty { return damage.map(damaged) }
-      }
     } catch {
-      // A file that SQLite cannot read at all.
-      guard let path = place.sqlitePath, FileManager.default.isReadableFile(atPath: path) else {
-        throw Failure(
-          .unavailable, "\(place.place): \(error.reason)",
-          hint: place.hintOfFailure)
-      }
-      return [damaged(error.reason)]
+      throw Failure(
+        .unavailable, "\(place.place): \(error.reason)",
+        hint: place.hintOfFailure)
     }
     guard state.version > 0 else {
       throw Failure(
