@@ -98,6 +98,19 @@ struct BackendCheckTests {
     }
   }
 
+  @Test("a password file without a password is a fault, as at the start")
+  func emptyPassword() async throws {
+    try await BackendInstallation.make { place in
+      try place.write("\n", toPrivate: "password")
+      try place.configure("email: { smtp: \"mail:25\", from: a@example.com, user: u, password_file: password }")
+      let run = try await place.operate("check", "--offline")
+      #expect(run.exit == .code(78), "\(run)")
+      #expect(
+        run.errors.first?.hasSuffix(": email.password_file: \(place.folder)/password is empty") == true,
+        "\(run.errors)")
+    }
+  }
+
   @Test("a sound file whose gate and mail server do not answer exits with 1, and --offline with 0")
   func probes() async throws {
     try await BackendInstallation.make { place in

@@ -38,10 +38,10 @@ enum FileCheck {
       judge("email.ca_file") { try InputFile.require(file, "the mail server's root file") }
     }
     if let file = settings.mail?.passwordFile {
-      judge("email.password_file") { _ = try InputFile.readSecret(file, "the secret file") }
+      judge("email.password_file") { _ = try InputFile.secretLine(file, "the secret file") }
     }
     if let file = settings.mail?.tokenFile {
-      judge("email.token_file") { _ = try InputFile.readSecret(file, "the secret file") }
+      judge("email.token_file") { _ = try InputFile.secretLine(file, "the secret file") }
     }
     if let apns = settings.push.apns { judge("push.apns.key_file") { _ = try settings.provider(apns) } }
     if let fcm = settings.push.fcm { judge("push.fcm.service_account_file") { _ = try settings.provider(fcm) } }
