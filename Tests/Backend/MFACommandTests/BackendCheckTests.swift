@@ -98,6 +98,24 @@ struct BackendCheckTests {
     }
   }
 
+  @Test("a root file that is missing is reported once, with its own key")
+  func rootFiles() async throws {
+    try await BackendInstallation.make { place in
+      let secret = "whsec_" + Data(repeating: 7, count: 32).base64EncodedString()
+      try place.write(secret + "\n", toPrivate: "webhooks.secret")
+      try place.configure(
+        """
+        webhooks: { url: "https://hooks.example.test/mfa", secret_file: webhooks.secret, ca_file: missing.pem }
+        sms: { http: { url: "https://sms.example.test/?to={{to}}&q={{text}}", method: GET, ca_file: missing.pem } }
+        """)
+      let run = try await place.operate("check", "--offline")
+      #expect(run.exit == .code(78), "\(run)")
+      let faults = run.errors.filter { $0.hasPrefix("error: ") }
+      let keys = faults.compactMap { $0.split(separator: " ").dropFirst(2).first }
+      #expect(keys.sorted() == ["sms.http.ca_file:", "webhooks.ca_file:"], "\(run.errors)")
+    }
+  }
+
   @Test("a password file without a password is a fault, as at the start")
   func emptyPassword() async throws {
     try await BackendInstallation.make { place in

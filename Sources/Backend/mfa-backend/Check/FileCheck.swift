@@ -11,9 +11,12 @@ enum FileCheck {
   ) -> ConfigurationDiagnostics<BackendSettings> {
     guard let settings = diagnostics.settings else { return diagnostics }
     var result = diagnostics
+    var known: Set<String> = []
     func judge(_ key: String, _ body: () throws -> Void) {
       do { try body() } catch {
         let fault = Failure(of: error)
+        // A root file is judged by its own key, and then read again for what needs it.
+        guard known.insert(fault.message).inserted else { return }
         let place = key + ": "
         result = result.refusing(
           key, fault.message.hasPrefix(place) ? String(fault.message.dropFirst(place.count)) : fault.message,
@@ -43,7 +46,13 @@ enum FileCheck {
     if let file = settings.mail?.tokenFile {
       judge("email.token_file") { _ = try InputFile.secretLine(file, "the secret file") }
     }
+    if let file = settings.push.apns?.authorityFile {
+      judge("push.apns.ca_file") { try InputFile.require(file, "the root file of APNs") }
+    }
     if let apns = settings.push.apns { judge("push.apns.key_file") { _ = try settings.provider(apns) } }
+    if let file = settings.push.fcm?.authorityFile {
+      judge("push.fcm.ca_file") { try InputFile.require(file, "the root file of FCM") }
+    }
     if let fcm = settings.push.fcm { judge("push.fcm.service_account_file") { _ = try settings.provider(fcm) } }
     judge("messages.templates") { _ = try settings.messageTemplates() }
     judge("audit.file") {
@@ -53,6 +62,9 @@ enum FileCheck {
     }
     if let file = settings.audit.authorityFile {
       judge("audit.syslog_ca_file") { try InputFile.require(file, "the syslog receiver's root file") }
+    }
+    if let file = settings.audit.webhook?.authorityFile {
+      judge("webhooks.ca_file") { try InputFile.require(file, "the root file of webhooks") }
     }
     if let webhook = settings.audit.webhook { judge("webhooks.secret_file") { try webhook.requireFiles() } }
     judge("oidc.ca_file") { _ = try settings.provider?.tokens() }
