@@ -28,9 +28,11 @@ extension UnitOfWork {
 
   private func hasRoomForNotice(_ userID: UUID, _ sequence: Int64) throws -> Bool {
     let start = now.advanced(by: .seconds(-3600))
+    // Later ones are of a clock that ran ahead, and would count until their time.
+    let end = now.advanced(by: RecordMaintenance.clockDifference)
     // A transaction has a few notices, of which one is pushed.
     let recent = try records.notices(of: userID, after: max(0, sequence - 50), atMost: 50)
-    return recent.count { $0.kind.isPushed && $0.at > start } <= Notice.mostPushedInAnHour
+    return recent.count { $0.kind.isPushed && $0.at > start && $0.at <= end } <= Notice.mostPushedInAnHour
   }
 
   /// The push addresses of the user's devices that have a full session, with their devices.
