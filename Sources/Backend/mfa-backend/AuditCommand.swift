@@ -72,10 +72,11 @@ struct AuditCommand: AsyncParsableCommand {
 
     private func knownEntry() throws -> AuditTrail.KnownEntry? {
       guard let known else { return nil }
-      let parts = known.split(separator: ":")
-      guard parts.count == 2, let sequence = Int64(parts[0]), let hash = Hex.decode(parts[1]) else {
-        throw ValidationError("--known \(known): must be NUMBER:HASH")
-      }
+      let parts = known.split(separator: ":", omittingEmptySubsequences: false)
+      // A hash that was cut off would be reported as a changed entry.
+      guard parts.count == 2, let sequence = Int64(parts[0]), sequence >= 0, let hash = Hex.decode(parts[1]),
+        hash.count == AuditEntry.origin.count
+      else { throw ValidationError("--known \(known): must be NUMBER:HASH, as an earlier run has printed it") }
       return (sequence, hash)
     }
   }

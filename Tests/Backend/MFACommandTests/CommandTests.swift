@@ -441,6 +441,10 @@ struct CommandTests {
       // The first entry is the start of the key.
       #expect(known.hasPrefix("3:"))
       #expect(try await mfa(["audit", "verify", "--known", known] + database).exit == .code(0))
+      for text in [String(known.dropLast(2)), "-" + known, known.replacing(":", with: "::")] {
+        let run = try await mfa(["audit", "verify", "--known=" + text] + database)
+        #expect(run.exit == .code(64), "\(run.errors)")
+      }
       for head in heads { #expect(try await mfa(["audit", "verify", "--head", head] + database).exit == .code(0)) }
       #expect(heads.count == 2 && heads.last?.hasPrefix(known + ":") == true, "\(heads)")
       let foreign = try #require(heads.last).dropLast() + (heads.last?.last == "0" ? "1" : "0")
