@@ -93,9 +93,10 @@ extension AttestSession {
       response = try await answer(to: request)
     }
     guard response.status == 200 else {
-      // After other statuses the gate may not have decided. Only a decision ends this registration.
-      if (400..<500).contains(response.status) && response.status != 429 { unfinished = nil }
+      // After other statuses, and a refusal that says to try again, the gate may not have decided. Only a decision ends
+      // this registration.
       let refusal = GateRefusal(response)
+      if (400..<500).contains(response.status), refusal.advice != .retryLater { unfinished = nil }
       throw refusal.code == .keyRevoked ? .keyRevoked(refusal) : .registrationFailed(refusal)
     }
     var record = try record()

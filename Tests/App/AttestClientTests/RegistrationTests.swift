@@ -103,7 +103,7 @@ struct RegistrationTests {
     "The next call repeats the same request if the gate has not decided about it",
     arguments: [
       [.failure(.lost("reset")), .failure(.lost("reset"))], [.status(500)], [.status(503)], [.status(429)],
-      [.failure(.unreachable("refused"))],
+      [.status(408, .requestTimeout)], [.status(408)], [.failure(.unreachable("refused"))],
     ] as [[ScriptedGate.Answer]])
   func resumes(answers: [ScriptedGate.Answer]) async throws {
     let fixture = try Fixture(registrations: answers)
