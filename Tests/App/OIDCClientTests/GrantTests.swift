@@ -466,6 +466,13 @@ struct OtherGrantTests {
     #expect(run.outcome == "done" && run.pauses == [5, 10, 20, 30])
   }
 
+  @Test("A lost answer makes no pause shorter that slow_down has made longer")
+  func lostAfterSlowDown() async throws {
+    let run = try await run(
+      [Self.slow, .failure(.lost("x")), Self.pending, Self.good], Self.device(#","expires_in":600,"interval":60"#))
+    #expect(run.outcome == "done" && run.pauses == [60, 65, 65, 65])
+  }
+
   @Test(
     "A device grant stops at what ends it",
     arguments: [
