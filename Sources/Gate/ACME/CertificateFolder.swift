@@ -68,8 +68,10 @@ public final class CertificateFolder: CertificateStorage {
     let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw Self.failure(file) }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      close(descriptor)
-      return false
+      defer { close(descriptor) }
+      // Another error is one of the file system, which may not support locks.
+      if errno == EWOULDBLOCK { return false }
+      throw Self.failure(file)
     }
     locks.withLock { $0[scope] = descriptor }
     return true
