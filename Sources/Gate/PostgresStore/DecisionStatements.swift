@@ -158,28 +158,35 @@ enum DecisionStatements {
   /// The number of rows that are removed at once.
   static let portion = 500
 
+  /// The rows in their order, without those of a clock that was ahead: the rows after them may be older.
+  private static let ordered = "key_decisions WHERE decided_at <= $2 ORDER BY number"
+
   /// Whether the oldest row is before `instant`.
-  static func hasOld(before instant: Timestamp, on connection: PostgresConnection) throws(StoreError) -> Bool {
+  static func hasOld(
+    before instant: Timestamp, at now: Timestamp, on connection: PostgresConnection
+  ) throws(StoreError) -> Bool {
     let answer = try connection.ask(
       Call(
-        Statement(
-          "old_decisions", "SELECT decided_at < $1 AS is_old FROM key_decisions ORDER BY number LIMIT 1"),
-        Parameter(instant.milliseconds)))
+        Statement("old_decisions", "SELECT decided_at < $1 AS is_old FROM \(ordered) LIMIT 1"),
+        Parameter(instant.milliseconds), Parameter(now.milliseconds)))
     return try StoreError.onMalformed("key_decisions") { () throws(MalformedColumn) in
       try answer.rows.first?.read("is_old") { $0 as Bool } ?? false
     }
   }
 
   /// Deletes the rows before `instant` among the oldest ones; returns `false` if none of them is left.
-  static func deleteOld(before instant: Timestamp, on connection: PostgresConnection) throws(StoreError) -> Bool {
-    try change([Call(deleteOld, Parameter(instant.milliseconds))], on: connection) == portion
+  static func deleteOld(
+    before instant: Timestamp, at now: Timestamp, on connection: PostgresConnection
+  ) throws(StoreError) -> Bool {
+    let call = Call(deleteOld, Parameter(instant.milliseconds), Parameter(now.milliseconds))
+    return try change([call], on: connection) == portion
   }
 
   private static let deleteOld = Statement(
     "delete_old_decisions",
     """
     DELETE FROM key_decisions
-    WHERE number IN (SELECT number FROM key_decisions ORDER BY number LIMIT \(portion)) AND decided_at < $1
+    WHERE number IN (SELECT number FROM \(ordered) LIMIT \(portion)) AND decided_at < $1
     """)
 
   /// Returns the number of rows above `most`. Counts them only if there may be some.

@@ -133,11 +133,11 @@ extension PostgresStore: DecisionStorage {
     let instant = now.advanced(by: .zero - retention.longest)
     // Reads first: without old decisions nothing is written.
     if try await run({ connection throws(StoreError) in
-      try DecisionStatements.hasOld(before: instant, on: connection)
+      try DecisionStatements.hasOld(before: instant, at: now, on: connection)
     }) {
       while !Task.isCancelled,
         try await runForHistory({ connection throws(StoreError) in
-          try DecisionStatements.deleteOld(before: instant, on: connection)
+          try DecisionStatements.deleteOld(before: instant, at: now, on: connection)
         })
       {}
     }

@@ -127,24 +127,28 @@ struct DecisionStatements {
   static let portion = 500
 
   /// Whether a row is old, or damaged so that it would never be.
-  private static let isOld = "(decided_at < ? OR typeof(decided_at) <> 'integer')"
+  private static let isOld = "(decided_at < :instant OR typeof(decided_at) <> 'integer')"
+
+  /// The rows in their order, without those of a clock that was ahead: the rows after them may be older.
+  private static let ordered =
+    "key_decisions WHERE decided_at <= :now OR typeof(decided_at) <> 'integer' ORDER BY number"
 
   /// Deletes the rows before `instant` among the oldest ones; returns `false` if none of them is left.
-  func deleteOld(before instant: Timestamp) throws -> Bool {
+  func deleteOld(before instant: Timestamp, at now: Timestamp) throws -> Bool {
     try db.cachedStatement(
       sql: """
         DELETE FROM key_decisions
-        WHERE number IN (SELECT number FROM key_decisions ORDER BY number LIMIT \(Self.portion)) AND \(Self.isOld)
+        WHERE number IN (SELECT number FROM \(Self.ordered) LIMIT \(Self.portion)) AND \(Self.isOld)
         """
-    ).execute(arguments: [instant.milliseconds])
+    ).execute(arguments: ["instant": instant.milliseconds, "now": now.milliseconds])
     return db.changesCount == Self.portion
   }
 
   /// Whether the oldest row is before `instant`.
-  func hasOld(before instant: Timestamp) throws -> Bool {
+  func hasOld(before instant: Timestamp, at now: Timestamp) throws -> Bool {
     try Bool.fetchOne(
-      db, sql: "SELECT \(Self.isOld) FROM key_decisions ORDER BY number LIMIT 1", arguments: [instant.milliseconds])
-      ?? false
+      db, sql: "SELECT \(Self.isOld) FROM \(Self.ordered) LIMIT 1",
+      arguments: ["instant": instant.milliseconds, "now": now.milliseconds]) ?? false
   }
 
   /// Returns the number of rows above `most`. Counts them only if there may be some.

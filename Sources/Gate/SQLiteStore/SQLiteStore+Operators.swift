@@ -95,8 +95,10 @@ extension SQLiteStore: DecisionStorage {
   public func forgetDecisions(_ retention: DecisionRetention, at now: Timestamp) async throws(StoreError) {
     let instant = now.advanced(by: .zero - retention.longest)
     // Reads first: without old decisions nothing is written.
-    if try await reads.run({ try DecisionStatements(db: $0).hasOld(before: instant) }) {
-      while !Task.isCancelled, try await history.run({ try DecisionStatements(db: $0).deleteOld(before: instant) }) {}
+    if try await reads.run({ try DecisionStatements(db: $0).hasOld(before: instant, at: now) }) {
+      while !Task.isCancelled,
+        try await history.run({ try DecisionStatements(db: $0).deleteOld(before: instant, at: now) })
+      {}
     }
     var excess = try await reads.run { try DecisionStatements(db: $0).excess(over: retention.most) }
     while excess > 0, !Task.isCancelled {

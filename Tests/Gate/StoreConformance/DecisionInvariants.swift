@@ -79,6 +79,18 @@ extension StoreInvariant {
       try await store.forgetDecisions(.nothing, at: Fixture.now.advanced(by: .seconds(1300)))
       #expect(try await numbers(longest: 2000, most: 1300) == [])
     },
+    StoreInvariant("Old decisions are forgotten also after hundreds of a clock that was ahead") { store async throws in
+      let (key, other) = (try await registeredKey(in: store), try await registeredKey(in: store))
+      for part in 0..<6 {
+        let numbers = (5000 + part * 100)..<(5100 + part * 100)
+        try await store.store(numbers.map { decision(about: key, $0, .admitted) }, atMost: 1000)
+      }
+      try await store.store((0..<3).map { decision(about: other, $0, .admitted) }, atMost: 1000)
+      let now = Fixture.now.advanced(by: .seconds(10))
+      try await store.forgetDecisions(DecisionRetention(longest: .seconds(9), most: 1000), at: now)
+      #expect(try await listed(other, in: store).map(\.requestID) == ["r2", "r1"])
+      #expect(try await listed(key, in: store).count == 600)
+    },
   ]
 
   // MARK: Tools
