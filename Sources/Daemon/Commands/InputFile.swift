@@ -6,8 +6,13 @@ public enum InputFile {
   public static func read(_ path: String, largest: Int = 64 << 20, ifPresent: Bool = false) throws(Failure) -> [UInt8]?
   {
     guard let bytes = try content(path, atMost: largest + 1, ifPresent: ifPresent) else { return nil }
-    guard bytes.count <= largest else { throw Failure(.badData, "\(path) is longer than \(largest >> 20) MiB") }
+    guard bytes.count <= largest else { throw Failure(.badData, "\(path) is longer than \(size(largest))") }
     return bytes
+  }
+
+  private static func size(_ bytes: Int) -> String {
+    if bytes >= 1 << 20 { return "\(bytes >> 20) MiB" }
+    return bytes >= 1 << 10 ? "\(bytes >> 10) KiB" : "\(bytes) bytes"
   }
 
   /// The content of `path`, or of standard input for `-`, up to `count` bytes. What follows is not read.

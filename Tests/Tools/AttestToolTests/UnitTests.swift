@@ -75,6 +75,18 @@ struct LineSplitterTests {
   }
 }
 
+@Suite("Input files")
+struct InputFileTests {
+  @Test(
+    "A file that is too long is refused with the longest length in a unit that fits",
+    arguments: [(64, "64 bytes"), (1 << 18, "256 KiB"), (1 << 20, "1 MiB")])
+  func tooLong(largest: Int, text: String) {
+    #expect(throws: Failure(.badData, "/dev/zero is longer than \(text)")) {
+      try InputFile.read("/dev/zero", largest: largest)
+    }
+  }
+}
+
 @Suite("Device folder")
 struct DeviceStoreTests {
   @Test func `The devices are in the user's data folder`() throws {
