@@ -31,12 +31,13 @@ final class HTTP2Tunnels: Sendable {
 
   /// Returns the client for a server.
   ///
-  /// - Throws: `.unreachable` for a proxy that is itself reached by TLS, which the client library cannot do, and for more
-  ///   servers than any use of this library has.
+  /// - Throws: `.unreachable` for a proxy that is itself reached by TLS, which the client library cannot do, for a server
+  ///   without a name, and for more servers than any use of this library has.
   func client(for host: String, through proxy: ForwardProxy) throws(TransportError) -> HTTPClient {
     guard proxy.scheme == .http else {
       throw .unreachable("HTTP/2 through the proxy \(proxy) is not possible: name a proxy without TLS")
     }
+    if HTTPClientTransport.isAddress(host) { throw HTTPClientTransport.unverifiable(host, through: proxy) }
     let place = Place(proxy: proxy, host: host)
     let found = clients.withLock { clients -> HTTPClient? in
       if let client = clients[place] { return client }
@@ -58,7 +59,7 @@ final class HTTP2Tunnels: Sendable {
     configuration.proxy = .server(host: proxy.host, port: Int(proxy.port), authorization: authorization)
     configuration.checkConnections { [pins] channel in
       channel.pipeline.handler(type: NIOSSLHandler.self).flatMapThrowing { handler in
-        if !HTTPClientTransport.isAddress(host) { try handler.requireName(host) }
+        try handler.requireName(host)
         if !pins.isEmpty { try handler.requirePin(among: pins) }
       }
     }

@@ -162,6 +162,14 @@ public final class HTTPClientTransport: HTTPTransport {
     return inet_aton(host, &v4) == 1 || inet_pton(AF_INET6, host, &v6) == 1
   }
 
+  /// The error of a server with TLS that is named by its address, behind a proxy: the TLS library would compare the
+  /// certificate with the address at the other end, which is the proxy's.
+  static func unverifiable(_ address: String, through proxy: ForwardProxy) -> TransportError {
+    .unreachable(
+      "a certificate for the address \(address) cannot be verified through the proxy \(proxy): use the name of"
+        + " the server, or add the address to NO_PROXY")
+  }
+
   private func exchange(_ request: HTTPRequest, _ clients: Clients) async throws(TransportError) -> HTTPResponse {
     if let fault { throw fault }
     if let server = Self.server(of: request.url) {

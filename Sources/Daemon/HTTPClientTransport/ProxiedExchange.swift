@@ -128,10 +128,7 @@ private struct ProxiedTarget: Sendable {
     // Some servers know their name only without the default port (RFC 9110 section 4.2.3).
     let hasStandardPort = server.port == (server.scheme == .https ? 443 : 80)
     if server.scheme == .https, HTTPClientTransport.isAddress(server.host) {
-      // The TLS library would compare the certificate with the address at the other end, which is the proxy's.
-      throw .unreachable(
-        "a certificate for the address \(server.host) cannot be verified through the proxy \(proxy): use the name of"
-          + " the server, or add the address to NO_PROXY")
+      throw HTTPClientTransport.unverifiable(server.host, through: proxy)
     }
     self.request = request
     name = server.host

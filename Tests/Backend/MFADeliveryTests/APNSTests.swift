@@ -311,6 +311,8 @@ struct APNSTests {
       // The certificate is valid for the address of the proxy, and not for the name of the server.
       let other = await failure(try provider("other.example.test", relay.url), try .sample(at: clock.now))
       #expect(other?.kind == .temporary(after: nil, isOfService: true))
+      let address = await failure(try provider("192.0.2.7", relay.url), try .sample(at: clock.now))
+      #expect(address?.reason.contains("add the address to NO_PROXY") == true)
       #expect(try await server.requests().count == 2)
       let secure = await failure(
         try provider(PushServer.host, "https://u:hunter2@127.0.0.1:\(relay.port)"), try .sample(at: clock.now))
