@@ -144,7 +144,7 @@ extension NetworkError {
 
   /// Whether the server may have carried out the request, as far as the app can tell.
   ///
-  /// `false` for all refusals but those of a server that failed.
+  /// `false` for all refusals but those of a server that failed, or whose answer did not reach the gate.
   public var mayHaveBeenCarriedOut: Bool {
     switch self {
     case .refused(let refusal): refusal.isFailure
@@ -155,6 +155,8 @@ extension NetworkError {
       case .lost, .malformed, .tooLarge: true
       }
     case .gate(.cancelled): true
+    // The gate may have passed the request on: the server answered too late, or its connection ended.
+    case .gate(.assertionFailed(let refusal)): refusal.code == .upstreamUnavailable
     case .gate: false
     }
   }

@@ -168,7 +168,7 @@ struct NetworkServiceTests {
     #expect(await call.value == .gate(.cancelled))
   }
 
-  @Test("A refusal of the gate has its status and its wait, and says that nothing was carried out")
+  @Test("A refusal of the gate has its status and its wait, and says whether it may have been carried out")
   func refusedByGate() async throws {
     let refusal = HTTPResponse(
       status: 429, headers: [HTTPField("X-Attest-Error", "rate_limited"), HTTPField("Retry-After", "7")],
@@ -176,6 +176,8 @@ struct NetworkServiceTests {
     let error = NetworkError.gate(.assertionFailed(GateRefusal(refusal)))
     #expect(error.status == 429 && error.retryAfter == .seconds(7))
     #expect(!error.mayHaveBeenCarriedOut && !error.needsSignIn && error.refusalCode == nil)
+    let unanswered = HTTPResponse(status: 502, headers: [HTTPField("X-Attest-Error", "upstream_unavailable")])
+    #expect(NetworkError.gate(.assertionFailed(GateRefusal(unanswered))).mayHaveBeenCarriedOut)
     #expect(!NetworkError.gate(.transport(.unreachable("x"))).mayHaveBeenCarriedOut)
     #expect(NetworkError.gate(.transport(.lost("x"))).mayHaveBeenCarriedOut)
     #expect(NetworkError.malformed(requestID: nil, "x").mayHaveBeenCarriedOut)

@@ -292,10 +292,16 @@ struct SettingsViewModelTests {
     #expect(calls(of: "mfa.unenroll").count == 1)
   }
 
-  @Test("A change whose answer was lost is carried out again at the next start, and exactly one key is left")
-  func lostAnswer() async throws {
+  @Test(
+    "A change whose answer was lost is carried out again at the next start, and exactly one key is left",
+    arguments: [
+      AttestError.transport(.lost("reset")),
+      // The gate has no answer to what it passed on.
+      .assertionFailed(GateRefusal(status: 502, code: .upstreamUnavailable)),
+    ])
+  func lostAnswer(_ error: AttestError) async throws {
     let model = try await enrolled()
-    let lost = NetworkError.gate(.transport(.lost("reset")))
+    let lost = NetworkError.gate(error)
     backend.fail(lost, lost)
     phone.plan(.approve)
     await model.choose(.usePasscode)
