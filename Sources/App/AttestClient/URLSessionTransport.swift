@@ -49,7 +49,9 @@ public struct URLSessionTransport: HTTPTransport {
       let (body, answer) = try await session.data(for: message, delegate: RedirectRefusal())
       guard let answer = answer as? HTTPURLResponse else { throw TransportError.malformed("not HTTP") }
       // If a session has followed a redirect, its answer must not be taken for that of the server.
-      guard answer.url == request.url else { throw TransportError.malformed("redirected elsewhere") }
+      guard let place = answer.url?.canonical, place == request.url.canonical else {
+        throw TransportError.malformed("redirected elsewhere")
+      }
       let headers = answer.allHeaderFields.map { HTTPField("\($0.key)", "\($0.value)") }
       return HTTPResponse(status: answer.statusCode, headers: headers, body: [UInt8](body))
     } catch let error as TransportError {
@@ -57,6 +59,19 @@ public struct URLSessionTransport: HTTPTransport {
     } catch {
       throw TransportError(error)
     }
+  }
+}
+
+extension URL {
+  /// The URL as Apple's systems write that of an answer: scheme and host in lower case, and a slash in place of an empty
+  /// path.
+  fileprivate var canonical: URL? {
+    guard var parts = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return nil }
+    let host = parts.host?.lowercased()
+    parts.scheme = scheme?.lowercased()
+    parts.host = host
+    if parts.percentEncodedPath.isEmpty { parts.percentEncodedPath = "/" }
+    return parts.url
   }
 }
 

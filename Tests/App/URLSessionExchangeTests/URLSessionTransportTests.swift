@@ -50,6 +50,14 @@ struct URLSessionTransportTests {
     }
   }
 
+  @Test("A URL without a path is answered, which the system may write with one", arguments: ["", "/", "?a=b"])
+  func withoutPath(rest: String) async throws {
+    try await withServer { base in
+      let url = try #require(URL(string: base + rest))
+      #expect(try await URLSessionTransport().send(HTTPRequest(url: url)).status == 200)
+    }
+  }
+
   @Test("A redirect is not followed", arguments: [301, 302, 307, 308])
   func redirect(status: Int) async throws {
     try await withServer { base in
