@@ -96,13 +96,18 @@ struct ScanCommand: ParsableCommand {
     faults += SharedSecrets.faults(in: entries).map { Failure(.badData, $0) }
     let reasons = faults.map(\.message).joined(separator: "; ")
     guard !entries.isEmpty else {
-      let isUnavailable = faults.allSatisfy { $0.status == .unavailable }
-      throw Failure(isUnavailable ? .unavailable : .badData, reasons, hint: faults.compactMap(\.hint).first)
+      throw Failure(Self.status(of: faults), reasons, hint: faults.compactMap(\.hint).first)
     }
     VaultOptions.warn(of: entries)
     let additions = try options.change(makesVault: true) { vault in entries.map { ($0, vault.add($0, at: now)) } }
     Additions(additions).report(json: options.json)
     guard faults.isEmpty else { throw Failure(.badData, reasons, hint: "the others came in") }
+  }
+
+  /// The exit code of a scan that has found nothing: the one that all of `faults` have, otherwise 65.
+  private static func status(of faults: [Failure]) -> Status {
+    let statuses = Set(faults.map(\.status))
+    return statuses.count == 1 ? statuses.first ?? .badData : .badData
   }
 
   /// The parts of a migration, of which each link has one.

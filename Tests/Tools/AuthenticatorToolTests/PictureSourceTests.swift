@@ -72,7 +72,7 @@ struct PictureSourceTests {
     try await withScreen("") { shell, _ in
       for (command, code, words) in [
         ("", 64, "names no program"), ("'open", 64, "left open"), ("\"\"", 64, "names no program"),
-        ("/none/such x", 65, "cannot be started"), ("/bin/false", 65, "exited with 1"),
+        ("/none/such x", 66, "cannot be started"), ("/bin/false", 65, "exited with 1"),
         ("/bin/sh -c 'kill -9 $$'", 65, "ended by signal 9"), ("/bin/true", 65, "neither a picture"),
         ("/usr/bin/head -c 2000000 /dev/zero", 65, "neither a picture"),
         ("/usr/bin/printf '\\211PNG'", 65, "neither a PNG"), ("/usr/bin/printf '\\377'", 65, "neither a picture"),
