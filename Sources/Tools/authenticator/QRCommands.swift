@@ -93,6 +93,10 @@ struct ScanCommand: ParsableCommand {
         faults.append(error)
       }
     }
+    // A migration may have no entry, which is no fault of it.
+    guard !entries.isEmpty || !faults.isEmpty else {
+      throw Failure(.badData, "there is no entry in \(sources.map(\.place).joined(separator: ", "))")
+    }
     faults += SharedSecrets.faults(in: entries).map { Failure(.badData, $0) }
     let reasons = faults.map(\.message).joined(separator: "; ")
     guard !entries.isEmpty else {

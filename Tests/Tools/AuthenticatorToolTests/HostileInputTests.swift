@@ -206,9 +206,13 @@ struct HostileInputTests {
       for (name, text) in [
         ("good", "otpauth://totp/Good:a?secret=MFRGGZDFMZTWQ2LKNNWG23TPOBYXE43U"),
         ("broken", "otpauth-migration://offline?data=!"), ("part", part.trimmingCharacters(in: .newlines)),
+        // The first part of one, without entries.
+        ("empty", "otpauth-migration://offline?data=EAEYASAA"),
       ] {
         try Data(try QRCode(text).png()).write(to: URL(fileURLWithPath: "\(shell.folder)/\(name).png"))
       }
+      let empty = try await shell.run("scan empty.png")
+      #expect(empty.code == 65 && empty.errors == ["error: there is no entry in empty.png"], "\(empty)")
       let alone = try await shell.run("scan broken.png")
       #expect(alone.code == 65 && alone.errors[0].contains("broken.png: "), "\(alone)")
       let first = try await shell.run("scan broken.png good.png")
