@@ -135,6 +135,11 @@ struct ExportCommand: ParsableCommand {
         .usage, "an export is not written to standard output",
         hint: "name a new file: it is opened again before the command reports success")
     }
+    guard !plain || passwordFile == nil else {
+      throw Failure(
+        .usage, "--plain and --password-file exclude one another: a plain file has no password",
+        hint: "leave one of them out; nothing was written")
+    }
     let entries = try options.open().vault.entries
     guard !entries.isEmpty else { throw Failure(.noInput, "the vault has no entries") }
     if !plain, format == .google || format == .otpauth {

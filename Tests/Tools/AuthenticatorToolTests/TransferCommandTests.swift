@@ -74,6 +74,17 @@ struct TransferCommandTests {
     }
   }
 
+  @Test func `an export with a password and --plain is refused, and nothing is written`() async throws {
+    try await withShell { shell in
+      try shell.makeVault([alice])
+      for format in ["aegis", "otpauth"] {
+        let run = try await shell.run("export --to \(format) --plain --password-file passphrase out")
+        #expect(run.code == 64 && run.errors[0].contains("exclude one another"), "\(run)")
+      }
+      #expect(!FileManager.default.fileExists(atPath: shell.folder + "/out"))
+    }
+  }
+
   @Test func `qr prints the link as JSON`() async throws {
     try await withShell { shell in
       try shell.makeVault([alice])
