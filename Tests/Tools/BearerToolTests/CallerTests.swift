@@ -270,6 +270,16 @@ struct CallerTests {
     }
   }
 
+  @Test(
+    "Of --output, --header and --json there is one",
+    arguments: ["--json --header GET https://h.example/x", "--json --output curl"])
+  func forms(_ options: String) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let run = try await BearerShell(folder).run("token " + options)
+      #expect(run.code == 64 && run.errors[0].contains("exclude one another"), "\(run)")
+    }
+  }
+
   /// The versions of ExecCredential that it knows: the first one has been there since Kubernetes 1.22.
   private static func versions(_ kubectl: String) async throws -> [String] {
     struct Output: Decodable {

@@ -79,7 +79,7 @@ struct TokenCommand: AsyncParsableCommand {
     guard !id || (header.isEmpty && rejected == nil && !options.json && output != .curl) else {
       throw ValidationError("--id stands alone, or with --output kubectl")
     }
-    guard output == nil || (header.isEmpty && !options.json) else {
+    guard [output != nil, !header.isEmpty, options.json].count(where: { $0 }) <= 1 else {
       throw ValidationError("--output, --header and --json exclude one another")
     }
     guard header.isEmpty || (header.count == 2 && URL(string: header[1])?.host() != nil) else {
