@@ -57,6 +57,12 @@ struct ExplainTests {
         let explained = try await shell.run("explain --keys keys", input: text + "\n")
         #expect(explained.code == 65 && explained.fault == "token_malformed", "\(explained)")
       }
+      for line in [
+        "explain --keys keys --access-token -", "explain --keys -", "explain --keys - --access-token - token",
+      ] {
+        let twice = try await shell.run(line, input: "abc\n")
+        #expect(twice.code == 64 && twice.errors[0].contains("standard input can be one of"), "\(line): \(twice)")
+      }
       let token = try String(contentsOfFile: shell.folder + "/token", encoding: .utf8).split(separator: "\n")[0]
       let explained = try await shell.run("explain --keys keys", String(token))
       #expect(explained.code == 1 && explained.errors[0].hasPrefix("warning: other users can see"), "\(explained)")

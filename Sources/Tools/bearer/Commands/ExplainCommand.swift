@@ -47,6 +47,12 @@ struct ExplainCommand: AsyncParsableCommand {
     let rules: [Rule]
   }
 
+  func validate() throws {
+    guard [token, accessToken, keys].count(where: { $0 == "-" }) <= 1 else {
+      throw ValidationError("standard input can be one of the token, --access-token and --keys")
+    }
+  }
+
   func run() async throws {
     let access = try options.access()
     let token = try read()
