@@ -134,6 +134,26 @@ struct AppCommandTests {
     }
   }
 
+  @Test("A phone without a face does not renew a key of the passcode for a user who asks for a face")
+  func upgradeWithoutFace() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      var run = try await app.run(
+        "enroll", "--user", "ada", "--phone", "+15550100", "--with", "passcode", "--answers", "approve")
+      #expect(run.exit == .code(0), "\(run.errors)")
+      _ = try await app.phone("set", "--face", "off")
+      run = try await app.run("signin", "--answers", "approve")
+      #expect(run.output == ["signed in as ada"], "\(run.errors)")
+      run = try await app.run("upgrade", "--answers", "approve")
+      #expect(run.exit == .code(77) && run.output.isEmpty, "\(run)")
+      let refusal = "error: the device signs in by a key that the passcode unlocks, and this change is not offered"
+      #expect(run.errors.first == refusal, "\(run.errors)")
+      #expect(run.errors.last?.hasSuffix("--with passcode renews the key") == true, "\(run.errors)")
+      run = try await app.run("upgrade", "--with", "passcode", "--answers", "approve")
+      #expect(run.output == ["The server has the new key."], "\(run.errors)")
+    }
+  }
+
   @Test("The example in the help of attest signin works as printed")
   func example() async throws {
     try await BackendBehindGate.serving { household in

@@ -129,7 +129,8 @@ struct UnenrollCommand: AsyncParsableCommand {
 }
 
 extension MobileApp {
-  /// Makes a choice of the settings screen, or the other one if the device has what the first one would give it.
+  /// Makes a choice of the settings screen, or the other one if the device has what the first one would give it. A key
+  /// that the passcode unlocks is not renewed for a user who has asked for a face or a finger.
   fileprivate func change(
     to option: SettingsState.Option, or other: SettingsState.Option?, _ options: GlobalOptions
   ) async throws(Failure) {
@@ -142,12 +143,16 @@ extension MobileApp {
     }
     // A phone without a passcode has told the server already that its key has gone.
     if option == .useSMS, state.method == .smsOTP, state.noticeText != nil { return report(state, options) }
-    guard let choice = [option, other].compactMap(\.self).first(where: { state.options.contains($0) }) else {
+    let isOfItsKind = option.authMethod == state.authMethod
+    let choices = [option, isOfItsKind ? other : nil].compactMap(\.self)
+    guard let choice = choices.first(where: { state.options.contains($0) }) else {
       let isDone = option == .useSMS && state.method == .smsOTP
+      let renews = other.map { state.options.contains($0) } ?? false
+      let offer = "`attest phone show` shows what the phone offers" + (renews ? "; --with passcode renews the key" : "")
       throw Failure(
         .refused,
         state.errorText ?? (isDone ? "the device signs in by codes already" : state.refusal),
-        hint: state.method == nil ? "`attest enroll` enrols it" : "`attest phone show` shows what the phone offers")
+        hint: state.method == nil ? "`attest enroll` enrols it" : offer)
     }
     await model.choose(choice)
     state = await model.state
@@ -161,6 +166,17 @@ extension MobileApp {
       JSONOutput.print(line)
     } else {
       StandardOutput.write("\(state.noticeText ?? state.methodText)\n")
+    }
+  }
+}
+
+extension SettingsState.Option {
+  /// What unlocks the key that the device gets by this choice; `nil` if it gets none, or one like the present one.
+  fileprivate var authMethod: AuthMethod? {
+    switch self {
+    case .acceptUpgrade, .useBiometrics: .biometric
+    case .usePasscode: .passcode
+    case .declineUpgrade, .useSMS, .renewKey, .unenroll, .openSettings: nil
     }
   }
 }
