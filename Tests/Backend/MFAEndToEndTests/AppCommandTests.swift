@@ -335,6 +335,10 @@ struct AppCommandTests {
       _ = try await app.run("signin", "--answers", "approve", "--by", way)
       let status = try await app.run(in: "factor", ["status"])
       #expect(status.output.contains { $0.hasPrefix("kinds of codes") && $0.contains("email") }, "\(status)")
+      let mailed = try await app.run("verify", "--kind", "email", "--json", "--by", way)
+      let session = try JSONValue(Data(try #require(mailed.output.first, "\(mailed)").utf8))
+      #expect(mailed.output.count == 1 && session["user"]?.text == "ada", "\(mailed)")
+      #expect(session["scope"]?.text != nil && session["scope"]?.text != "full", "\(mailed)")
       let none = try await app.run(in: "factor", ["email", "ada", "--by", way])
       #expect(none.exit == .code(77), "\(none)")
     }

@@ -183,7 +183,15 @@ struct VerifyCommand: AsyncParsableCommand {
       }
       await model.useSecurityKey()
     } else {
-      guard try await verify(app, model) else { return }
+      guard try await verify(app, model) else {
+        if options.global.json {
+          // The session has the rights that it had.
+          JSONOutput.print(["user": session.username, "scope": session.scope])
+        } else {
+          StandardOutput.write("a code was sent: give it with `attest verify URL CODE --kind email`\n")
+        }
+        return
+      }
     }
     state = await model.state
     guard state.phase == .verified else { throw app.failure(state.errorText) }
@@ -217,8 +225,6 @@ struct VerifyCommand: AsyncParsableCommand {
     guard state.selectedTab == .email, state.errorText == nil else {
       throw app.failure(state.errorText ?? "the account gets no codes by e-mail")
     }
-    if let code = try await app.console.ask("Code:") { return code }
-    StandardOutput.write("a code was sent: give it with `attest verify URL CODE --kind email`\n")
-    return nil
+    return try await app.console.ask("Code:")
   }
 }
