@@ -400,6 +400,8 @@ struct AppCommandTests {
         let both = try await app.run(in: "trust", words)
         #expect(both.exit == .code(64), "\(both.errors)")
       }
+      let forms = try await app.run("signin", "--token", "--json")
+      #expect(forms.exit == .code(64) && forms.output.isEmpty, "\(forms)")
       let nothing = try await app.run("verify")
       #expect(nothing.exit == .code(64), "\(nothing.errors)")
     }

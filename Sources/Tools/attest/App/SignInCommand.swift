@@ -28,6 +28,10 @@ struct SignInCommand: AsyncParsableCommand {
   @Flag(help: "Print the access token instead of a sentence.")
   var token = false
 
+  func validate() throws {
+    guard !token || !options.global.json else { throw ValidationError("--token and --json exclude each other") }
+  }
+
   func run() async throws {
     let app = try await MobileApp(options, needsAccount: true)
     let inbox = try messages.map { path throws(Failure) in try LabInbox.open(path) }
