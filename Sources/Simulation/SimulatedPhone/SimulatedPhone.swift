@@ -42,7 +42,12 @@ public final class SimulatedPhone: Sendable {
   }
 
   /// Saves the phone as it is now.
-  func save() throws {
+  ///
+  /// A change of its owner that cannot be saved is passed over until the next change. A program that reports the change
+  /// calls this first.
+  ///
+  /// - Throws: What the storage throws.
+  package func save() throws {
     guard let write else { return }
     try saving.withLock { _ in try write(try SavedPhone(state.withLock(\.self))) }
   }

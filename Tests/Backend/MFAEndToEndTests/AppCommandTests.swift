@@ -154,6 +154,23 @@ struct AppCommandTests {
     }
   }
 
+  @Test("A change of the phone that cannot be saved is a failure, and the phone is as it was")
+  func unsavedPhone() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      // A limit of the file size stands for the end of the disk.
+      let run = try await ChildProcess.run(
+        "/bin/sh",
+        [
+          "-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", Places.product("attest"), "phone", "set", "--passcode",
+          "off", "--device", app.device,
+        ], environment: app.environment)
+      #expect(run.exit == .code(73) && run.output.isEmpty, "\(run)")
+      #expect(run.errors.first?.hasPrefix("error: the phone cannot be saved: cannot write ") == true, "\(run)")
+      #expect(try await app.phone("show").output.contains("passcode    set"))
+    }
+  }
+
   @Test("The example in the help of attest signin works as printed")
   func example() async throws {
     try await BackendBehindGate.serving { household in

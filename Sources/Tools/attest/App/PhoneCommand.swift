@@ -85,6 +85,7 @@ struct PhoneCommand: AsyncParsableCommand {
         if let simulator { settings.isSimulator = simulator == .on }
         if let model { settings.model = model }
       }
+      do { try phone.save() } catch { throw Failure(.cannotCreate, "the phone cannot be saved: \(error)") }
       try await PhoneCommand.report(phone, options)
     }
   }
