@@ -64,6 +64,13 @@ struct PhoneCommand: AsyncParsableCommand {
     @Option(help: "The model, like \"iPhone 15 Pro\".")
     var model: String?
 
+    /// Before a passcode and its keys are removed.
+    func validate() throws {
+      guard face != .on || passcode != .off && sensor?.value != BiometryType.none else {
+        throw ValidationError("--face on needs a passcode and a sensor: no --passcode off and no --sensor none")
+      }
+    }
+
     func run() async throws {
       let (phone, lock) = try await PhoneCommand.open(options)
       defer { lock.release() }
