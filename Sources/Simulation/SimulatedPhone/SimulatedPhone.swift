@@ -206,10 +206,10 @@ public final class SimulatedPhone: Sendable {
       }
       switch await show(.biometry(settings.biometry), reason: reason) {
       case .approve:
-        state.withLock { $0.failures = 0 }
+        noteFailures { $0 = 0 }
         return true
       case .fail:
-        state.withLock { $0.failures += 1 }
+        noteFailures { $0 += 1 }
         guard attempt == Self.failuresOfPrompt else { continue }
         guard unlock.acceptsPasscode else { throw .localAuthentication(.authenticationFailed) }
         return false
@@ -223,12 +223,22 @@ public final class SimulatedPhone: Sendable {
     return false
   }
 
+  /// Changes the number of wrong faces or fingers in a row. A lockout outlasts the process, so the number is saved.
+  private func noteFailures(_ change: (inout Int) -> Void) {
+    let hasChanged = state.withLock { state in
+      let former = state.failures
+      change(&state.failures)
+      return state.failures != former
+    }
+    if hasChanged { saveIfPossible() }
+  }
+
   private func enterPasscode(reason: String) async throws(DeviceSecurityError) {
     while true {
       switch await show(.passcode, reason: reason) {
       case .approve:
         // The passcode also ends a lockout.
-        state.withLock { $0.failures = 0 }
+        noteFailures { $0 = 0 }
         return
       case .fail, .usePasscode: continue
       case .decline: throw .localAuthentication(.userCancel)

@@ -1,5 +1,6 @@
 import ByteCoding
 import Cryptography
+import Locking
 import MFAClient
 import MFAWire
 import SimulatedPhone
@@ -290,6 +291,29 @@ struct SimulatedPhoneTests {
     try await phone.evaluate(.biometricsOrPasscode, reason: "")
     #expect(kinds(phone).suffix(2) == [.passcode, .passcode])
     #expect(await phone.capability() == .biometricsAvailable)
+  }
+
+  @Test("Wrong faces are counted across the processes that open a saved phone, until the passcode is entered")
+  func savedLockout() async throws {
+    let file = LockedValue(SavedPhone(settings: .touchID))
+    func opened() throws -> SimulatedPhone {
+      try SimulatedPhone(file.withLock(\.self)) { phone in file.withLock { $0 = phone } }
+    }
+    for isLockedOut in [false, true] {
+      let phone = try opened()
+      phone.plan(.fail, .fail, .fail)
+      let failure = await error { () throws(DeviceSecurityError) in
+        try await phone.evaluate(.biometrics, reason: "")
+      }
+      #expect(failure == .localAuthentication(isLockedOut ? .biometryLockout : .authenticationFailed))
+      #expect(phone.isLockedOut == isLockedOut)
+    }
+    let phone = try opened()
+    #expect(phone.isLockedOut)
+    phone.plan(.approve)
+    try await phone.evaluate(.biometricsOrPasscode, reason: "")
+    #expect(kinds(phone) == [.passcode])
+    #expect(try !opened().isLockedOut)
   }
 
   @Test("A-107 The passcode replaces biometry where it suffices, and only there")
