@@ -101,6 +101,22 @@ struct ProbeTests {
     #expect(Set(attacks.map(\.name)).count == attacks.count)
   }
 
+  @Test("An attack after which the gate does not answer is named, and the results before it are kept")
+  func ended() async throws {
+    let prober = try Prober(
+      GateURL("wss://localhost:1/"), authority: nil, model: nil,
+      transport: EngineTransport(
+        engine: DeviceSession.makeEngine(), tls: ClientTLS(authorityFile: nil, certificateFile: nil, keyFile: nil)))
+    let refused = Reply(RawAnswer(bytes: Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8)))
+    let (findings, end) = await prober.findings(of: [
+      Attack(.head, "first", [400]) { _ throws(Failure) in refused },
+      Attack(.head, "second", [400]) { _ throws(Failure) in throw Failure(.unavailable, "gone", hint: "start it") },
+      Attack(.head, "third", [400]) { _ throws(Failure) in refused },
+    ])
+    #expect(findings.map(\.attack) == ["first"])
+    #expect(end == Failure(.unavailable, "the probe ended at \"second\": gone", hint: "start it"))
+  }
+
   @Test("An unreachable address exits with code 69")
   func noGate() async throws {
     let outcome = try await Workplace().run(["probe", "wss://127.0.0.1:1/"])

@@ -53,16 +53,18 @@ struct ProbeCommand: AsyncParsableCommand {
     if authority != nil { try await prober.beHonest() }
     let all = Attack.all(on: prober.platform) + (audience == nil ? [] : Attack.tokens)
     let attacks = all.filter { authority != nil || !$0.needsDevice }
-    var findings: [Finding] = []
-    for attack in attacks { findings.append(Finding(attack, try await prober.reply(to: attack))) }
+    let (findings, end) = await prober.findings(of: attacks)
     let report = ProbeReport(url: url, findings: findings, skipped: all.count - attacks.count)
     if options.json { JSONOutput.print(report) } else { StandardOutput.write(TerminalText.printableLines(report.text)) }
     let through = report.countOfThrough
     guard through == 0 else {
-      throw Failure(
-        .problems, "\(through) of \(findings.count) attacks got through",
-        hint: "a gate with `enforcement: off` or `monitor` lets everybody through")
+      let messages: [Message] = [
+        .error("\(through) of \(findings.count) attacks got through"),
+        .hint("a gate with `enforcement: off` or `monitor` lets everybody through"),
+      ]
+      throw Failure(.problems, messages + (end?.messages ?? []))
     }
+    if let end { throw end }
     guard report.countOfUnclear == 0 else {
       throw Failure(
         .retryLater,
@@ -82,6 +84,20 @@ extension Prober {
       guard error.status == .retryLater else { throw error }
       return .busy
     }
+  }
+
+  /// The results of `attacks`, and why those after them were not tried, as when an attack has ended the gate.
+  func findings(of attacks: [Attack]) async -> (findings: [Finding], end: Failure?) {
+    var findings: [Finding] = []
+    for attack in attacks {
+      do throws(Failure) {
+        findings.append(Finding(attack, try await reply(to: attack)))
+      } catch {
+        let end = "the probe ended at \"\(attack.name)\": \(error.message)"
+        return (findings, Failure(error.status, end, hint: error.hint))
+      }
+    }
+    return (findings, nil)
   }
 
   /// Registers the device, opens a socket and gets a token, if there is an audience: a gate that refuses everybody would
