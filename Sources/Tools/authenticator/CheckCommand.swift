@@ -54,7 +54,10 @@ struct CheckCommand: ParsableCommand {
       report.problems.append("\(folder.vaultPath) is a symbolic link, and is not written through")
     }
     permissions(of: folder, &report)
-    for path in try folder.versions() { report.versions.append(try version(path, &keys)) }
+    for path in try folder.versions() {
+      let found = try version(path, &keys, &report.problems)
+      report.versions.append(found)
+    }
     tell(report)
     if !report.problems.isEmpty {
       throw Failure(.problems, "the vault has problems", hint: hint(report, folder))
@@ -81,8 +84,11 @@ struct CheckCommand: ParsableCommand {
     }
   }
 
-  /// Opens a version with a key that is known already, otherwise with the passphrase.
-  private func version(_ path: String, _ keys: inout [VaultKey]) throws(Failure) -> Report.Version {
+  /// Opens a version with a key that is known already, otherwise with the passphrase. One that is damaged is among
+  /// `problems`; one whose passphrase is that of another time is not.
+  private func version(
+    _ path: String, _ keys: inout [VaultKey], _ problems: inout [String]
+  ) throws(Failure) -> Report.Version {
     // A link leads to a file that has changed since then, or nowhere.
     guard !VaultFolder.isLink(path) else { return .init(path: path, entries: nil, problem: "only a symbolic link") }
     do throws(Failure) {
@@ -96,13 +102,17 @@ struct CheckCommand: ParsableCommand {
       }
       return .init(path: path, entries: opened.vault.entries.count, problem: nil)
     } catch {
+      if error.status == .badData { problems.append(error.message) }
       return .init(path: path, entries: nil, problem: error.message)
     }
   }
 
   private func hint(_ report: Report, _ folder: VaultFolder) -> String? {
     guard report.entries == nil else {
-      return report.problems.contains { $0.hasPrefix("others can open") } ? "chmod go= the files" : nil
+      if report.problems.contains(where: { $0.hasPrefix("others can open") }) { return "chmod go= the files" }
+      let reasons = report.versions.compactMap(\.problem)
+      return reasons.contains { report.problems.contains($0) }
+        ? "the vault itself can be opened; remove the versions that cannot" : nil
     }
     return report.versions.first { $0.entries != nil }
       .map { "copy \($0.path) to \(folder.vaultPath): it can be opened" }
