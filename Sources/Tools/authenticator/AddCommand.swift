@@ -62,6 +62,11 @@ struct AddCommand: ParsableCommand {
         hint: "save it in a file: authenticator import FILE")
     }
     if EntryLink.isLink(text) {
+      guard !hasParameters else {
+        throw Failure(
+          .usage, "the URI itself says how codes are made",
+          hint: "leave --type, --algorithm, --digits, --period and --counter out")
+      }
       do throws(EntryLink.Fault) { return try EntryLink.entry(text, at: VaultOptions.now) } catch {
         throw Failure(error, at: "the URI")
       }
@@ -83,12 +88,26 @@ struct AddCommand: ParsableCommand {
     return entry
   }
 
+  /// Whether an option says something of how codes are made. One with its usual value is taken for absent.
+  private var hasParameters: Bool {
+    type != "totp" || algorithm != "SHA1" || digits != nil || period != 30 || counter != 0
+  }
+
   private func kind() throws(Failure) -> VaultEntry.Kind {
-    switch type.lowercased() {
+    let name = type.lowercased()
+    guard counter == 0 || !["totp", "steam"].contains(name) else {
+      throw Failure(
+        .usage, "--counter \(counter): codes of --type \(name) have no counter", hint: "those of --type hotp have one")
+    }
+    switch name {
     case "totp":
       guard (1...300).contains(period) else { throw Failure(.usage, "--period \(period): 1 to 300") }
       return .totp(period: period)
-    case "hotp": return .hotp
+    case "hotp":
+      guard period == 30 else {
+        throw Failure(.usage, "--period \(period): the time has no part in codes of --type hotp", hint: "leave it out")
+      }
+      return .hotp
     case "steam":
       // The codes would be those of Steam's own parameters, whatever the options say.
       guard try hash() == .sha1, period == 30, digits ?? 5 == 5 else {

@@ -209,6 +209,16 @@ struct CommandTests {
       for options in ["--type motp", "--algorithm md5", "--digits 11", "--period 0", "--period 301"] {
         #expect(try await shell.run("add a " + options, input: Shell.secret).code == 64, "\(options)")
       }
+      for options in ["--counter 5", "--type steam --counter 5", "--type hotp --period 60"] {
+        let run = try await shell.run("add a " + options, input: Shell.secret)
+        #expect(run.code == 64 && run.errors[0].contains("codes of --type"), "\(options): \(run)")
+      }
+      let link = "otpauth://hotp/Bank:bob?secret=\(Shell.secret)&counter=1"
+      for options in ["--counter 900", "--type hotp", "--algorithm SHA256", "--digits 6", "--period 60"] {
+        let run = try await shell.run("add " + options, input: link)
+        #expect(run.code == 64 && run.errors[0].contains("says how codes are made"), "\(options): \(run)")
+      }
+      #expect(try await shell.run("list").output.isEmpty)
       #expect(try await shell.run("add", input: Shell.secret).code == 64)
       let weak = try await shell.run("add Steam:me --type steam", input: "JBSWY3DPEHPK3PXP")
       #expect(weak.code == 0 && weak.errors[0].contains("has 80 bits"), "\(weak)")
