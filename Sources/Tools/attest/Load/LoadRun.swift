@@ -32,7 +32,7 @@ struct LoadRun: Sendable {
 
   /// Works once, or, with steps, once for each line of input.
   ///
-  /// - Throws: The failure of the last result.
+  /// - Throws: The failure of the first result that has one.
   func perform(_ report: (LoadResult) -> Void) async throws(Failure) {
     let work = try await prepare()
     plan.console.say(work.news)
