@@ -33,6 +33,7 @@ struct ExchangeTests {
       #expect(identity.code == 77 && identity.fault == "invalid_request", "\(identity)")
       for (line, input, code) in [
         ("exchange --requested-type x", "", Int32(64)), ("exchange --subject-type jwt2", "", 64),
+        ("exchange --subject-type id_token", "", 64), ("exchange --actor-type jwt", "", 64),
         ("exchange --resource billing", "", 64), ("exchange --resource https://a.example/#x", "", 64),
         ("exchange --id --subject-token -", "x", 64), ("exchange --subject-token - --actor-token -", "x", 64),
         ("exchange --subject-token -", "two words", 65), ("exchange --subject-token -", "", 65),

@@ -41,13 +41,15 @@ struct ExchangeCommand: AsyncParsableCommand {
   var subjectToken: String?
 
   @Option(help: ArgumentHelp("The type of that token.", valueName: "type"))
-  var subjectType: String = "access_token"
+  var subjectType: String = ExchangeCommand.usualType
 
   @Option(help: ArgumentHelp("A file with the token of who acts for the subject.", valueName: "file"))
   var actorToken: String?
 
   @Option(help: ArgumentHelp("The type of that token.", valueName: "type"))
-  var actorType: String = "access_token"
+  var actorType: String = ExchangeCommand.usualType
+
+  private static let usualType = "access_token"
 
   private struct Output: Encodable {
     let access_token: String
@@ -66,6 +68,12 @@ struct ExchangeCommand: AsyncParsableCommand {
       throw ValidationError("\(name) must be a URI or one of \(TokenExchange.TokenType.names.joined(separator: ", "))")
     }
     guard !id || subjectToken == nil else { throw ValidationError("--id and --subject-token exclude one another") }
+    for (name, type, of, token) in [
+      ("--subject-type", subjectType, "--subject-token", subjectToken),
+      ("--actor-type", actorType, "--actor-token", actorToken),
+    ] where type != Self.usualType && token == nil {
+      throw ValidationError("\(name) is the type of \(of), which is missing")
+    }
     guard subjectToken != "-" || actorToken != "-" else {
       throw ValidationError("standard input cannot be both tokens")
     }
