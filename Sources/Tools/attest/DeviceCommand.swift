@@ -46,6 +46,9 @@ struct DeviceCommand: ParsableCommand {
     func validate() throws {
       switch options.platform ?? .ios {
       case .ios:
+        guard category != 0 || bundleVersion == nil else {
+          throw ValidationError("a device before iOS 27 (--category 0) reports no --bundle-version")
+        }
         guard let option = android.firstGiven else { return }
         throw ValidationError("\(option) is for Android devices: add --platform android")
       case .android:

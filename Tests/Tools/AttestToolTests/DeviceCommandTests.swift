@@ -205,6 +205,7 @@ struct AndroidDeviceCommandTests {
       (["--platform", "windows"], "The value 'windows' is invalid"),
       (["--security-level", "tee"], "--security-level is for Android devices: add --platform android"),
       (["--platform", "android", "--category", "4"], "--category and --bundle-version are for iOS devices"),
+      (["--category", "0", "--bundle-version", "2"], "a device before iOS 27 (--category 0) reports no"),
       (["--platform", "android", "--package", "app"], "--package takes the name of a package"),
       (["--platform", "android", "--signer", "00"], "--signer takes a SHA-256 in hex"),
       (["--platform", "android", "--patch-level", "2026-13"], "--patch-level takes a month"),
