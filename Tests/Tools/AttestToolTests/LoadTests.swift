@@ -137,6 +137,25 @@ struct LoadCommandTests {
     #expect(rows.reduce(0, +) == 20)
   }
 
+  @Test("All devices of a storm come back, also a few at a time", arguments: [[], ["--backoff"], ["--at-once", "2"]])
+  func storm(_ options: [String]) async throws {
+    let setup = try await GateSetup()
+    let arguments = ["load", setup.url, "-c", "5", "-d", "60s", "--storm", "--json", "--authority", setup.authority]
+    let outcome = try await setup.place.run(arguments + options)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let report = try Report(outcome)
+    #expect(report.mode == "storm" && report.count == 5 && report.losses == 0)
+  }
+
+  @Test(
+    "A storm's options are refused without a storm", arguments: ["--backoff", "--at-once=2", "--storm --at-once=0"])
+  func notStorm(_ options: String) async throws {
+    let place = try Workplace()
+    let outcome = try await place.run(
+      ["load", "wss://127.0.0.1:1/", "--open"] + options.split(separator: " ").map(String.init))
+    #expect(outcome.status == 64)
+  }
+
   @Test("Without an assertion, the command is refused like any client")
   func refused() async throws {
     let setup = try await GateSetup()

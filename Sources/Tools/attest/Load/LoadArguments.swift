@@ -47,8 +47,8 @@ enum LoadMode: Sendable, Hashable {
   case idle
   /// Sockets that send and do not read.
   case stall
-  /// Sockets that all end at one moment, and whose devices come back at once.
-  case storm(backsOff: Bool)
+  /// Sockets that all end at one moment, and whose devices come back at once, at most `atOnce` of them at the same time.
+  case storm(backsOff: Bool, atOnce: Int)
 
   var name: String {
     switch self {

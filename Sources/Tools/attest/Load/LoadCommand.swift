@@ -67,6 +67,15 @@ struct LoadCommand: AsyncParsableCommand {
   @Flag(help: "With --storm, let a device that fails pause as the client library does.")
   var backoff = false
 
+  @Option(
+    help: ArgumentHelp(
+      "With --storm, how many devices open a socket at the same time; all by default. Others wait for their turn.",
+      discussion: """
+        A phone has a processor of its own, and thousands of simulated ones share this computer's: while one waits for \
+        it, the server ends its handshake.
+        """, valueName: "n"))
+  var atOnce: Int?
+
   @Flag(help: "Send no assertion.")
   var open = false
 
@@ -81,7 +90,7 @@ struct LoadCommand: AsyncParsableCommand {
     if register { return .registrations }
     if idle { return .idle }
     if stall { return .stall }
-    if storm { return .storm(backsOff: backoff) }
+    if storm { return .storm(backsOff: backoff, atOnce: min(atOnce ?? connections, connections)) }
     return rate.map { .rate($0) } ?? .pingPong(limit: messages)
   }
 
@@ -90,6 +99,8 @@ struct LoadCommand: AsyncParsableCommand {
       throw ValidationError("--rate, --messages, --connect, --register, --idle, --stall and --storm exclude each other")
     }
     guard storm || !backoff else { throw ValidationError("--backoff goes with --storm") }
+    guard storm || atOnce == nil else { throw ValidationError("--at-once goes with --storm") }
+    guard atOnce.map({ $0 > 0 }) ?? true else { throw ValidationError("--at-once takes 1 or more") }
     guard !(register && open) else { throw ValidationError("--register and --open exclude each other") }
     guard !(verify && (rate != nil || connect || register || idle || stall || storm)) else {
       throw ValidationError("--verify goes with messages that wait for one another")

@@ -63,7 +63,7 @@ struct LoadRun: Sendable {
       let driver = IdleDriver()
       try await hand(sockets, to: driver)
       return IdleWork(plan: plan, engine: target.engine, driver: driver, sockets: sockets)
-    case .storm(let backsOff):
+    case .storm(let backsOff, let atOnce):
       let (count, target) = (plan.connections, target)
       let openers = min(count, Self.openers)
       let devices = try await gather(openers) { worker throws(Failure) in
@@ -74,7 +74,7 @@ struct LoadRun: Sendable {
         }
         return devices
       }
-      return StormWork(plan, at: target, backsOff: backsOff, devices)
+      return StormWork(plan, at: target, backsOff: backsOff, atOnce: atOnce, devices)
     case .stall:
       let sockets = try await openSockets()
       let driver = StallDriver(size: max(1, plan.size))

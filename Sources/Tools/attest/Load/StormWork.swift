@@ -11,12 +11,16 @@ struct StormWork: LoadWork {
   let target: LoadTarget
   /// Whether a device that fails pauses as the client library does, and not only a moment.
   let backsOff: Bool
+  private let turns: Turns
   let devices: [LoadDevice?]
   /// The sockets that the devices lose when the storm begins.
   private let open: LockedValue<[ClientWebSocket]>
 
-  init(_ plan: LoadPlan, at target: LoadTarget, backsOff: Bool, _ devices: [(LoadDevice?, ClientWebSocket)]) {
+  init(
+    _ plan: LoadPlan, at target: LoadTarget, backsOff: Bool, atOnce: Int, _ devices: [(LoadDevice?, ClientWebSocket)]
+  ) {
     (self.plan, self.target, self.backsOff) = (plan, target, backsOff)
+    turns = Turns(atOnce)
     self.devices = devices.map(\.0)
     open = LockedValue(devices.map(\.1))
   }
@@ -37,7 +41,9 @@ struct StormWork: LoadWork {
       var reconnection = Reconnection()
       while monotonicNanoseconds() < end, !signals.wereReceived {
         do throws(Failure) {
-          let socket = try await target.open(as: devices[number], number: number)
+          let socket = try await turns.during { () async throws(Failure) in
+            try await target.open(as: devices[number], number: number)
+          }
           let took = monotonicNanoseconds() - start
           tally.withLock {
             $0.count += 1
@@ -57,5 +63,48 @@ struct StormWork: LoadWork {
     let seconds = seconds(since: start)
     open.withLock { $0 = returned.compactMap(\.self) }
     return LoadResult(tally.withLock { $0 }, seconds: seconds, wasInterrupted: signals.wereReceived)
+  }
+}
+
+/// Lets so many callers work at the same time, in the order in which they ask.
+private actor Turns {
+  private var free: Int
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+  /// The position of the next caller in `waiting`.
+  private var next = 0
+
+  init(_ count: Int) { free = count }
+
+  nonisolated func during<Value: Sendable>(
+    _ body: () async throws(Failure) -> Value
+  ) async throws(Failure) -> Value {
+    await take()
+    do throws(Failure) {
+      let value = try await body()
+      await pass()
+      return value
+    } catch {
+      await pass()
+      throw error
+    }
+  }
+
+  private func take() async {
+    guard free == 0 else {
+      free -= 1
+      return
+    }
+    await withCheckedContinuation { waiting.append($0) }
+  }
+
+  /// Gives the turn to the next caller.
+  private func pass() {
+    guard next < waiting.count else {
+      free += 1
+      return
+    }
+    waiting[next].resume()
+    next += 1
+    if next == waiting.count { (waiting, next) = ([], 0) }
   }
 }
