@@ -254,9 +254,11 @@ extension AttestationRejection {
     case .notCBOR, .unexpectedMembers, .unexpectedFormat, .unexpectedCertificateCount, .malformedCertificate,
       .malformedAuthenticatorData, .untrustedChain(.operationFailed), .receipt(.untrustedChain(.operationFailed)):
       false
+    // A receipt that cannot be read is found before the chain is verified.
+    case .receipt(let rejection): rejection.brokenStep != .format
     case .untrustedChain, .unexpectedLeafKey, .nonceMissing, .malformedNonce, .nonceMismatch, .keyIDMismatch,
       .rpIDMismatch, .counterNotZero, .unknownEnvironment, .environmentNotAllowed, .credentialIDMismatch,
-      .credentialKeyMismatch, .receipt:
+      .credentialKeyMismatch:
       true
     }
   }

@@ -68,4 +68,19 @@ struct DenialTests {
     #expect(Denial.attestationRefused(.receipt(.untrustedChain(failure))).code == .overloaded)
     #expect(Denial.attestationRefused(.untrustedChain(failure)).report.detail == "out of memory")
   }
+
+  @Test("An attestation that cannot be read follows no verification, whichever part of it is malformed")
+  func followsVerification() {
+    let malformed: [AttestationRejection] = [
+      .notCBOR(.truncated(offset: 0)), .receipt(.tooLong(20_000, limit: 16_384)),
+      .receipt(.missingField(.expirationTime)), .receipt(.malformedFields(.truncated)),
+    ]
+    for rejection in malformed {
+      let report = Denial.attestationRefused(rejection).report
+      #expect(report.code == .malformedAttestation && !report.followsVerification, "\(rejection)")
+    }
+    for rejection in [ReceiptRejection.invalidSignature, .clientDataHashMismatch, .unexpectedKind(.receipt)] {
+      #expect(Denial.attestationRefused(.receipt(rejection)).report.followsVerification, "\(rejection)")
+    }
+  }
 }
