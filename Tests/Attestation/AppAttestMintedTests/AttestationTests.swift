@@ -72,6 +72,25 @@ struct AttestationTests {
     #expect(steps == rule.steps)
   }
 
+  @Test("The receipt of another key does not say which part of the nonce differs")
+  func foreignReceipt() throws {
+    var other = try MintedAttestation()
+    other.attestedHash = SHA256.hash([8])
+    let receipt = try AttestationObject(other.encoded()).receipt.bytes
+    var minted = try MintedAttestation()
+    minted.clientDataHash = SHA256.hash([9])
+    func detail(_ step: String) throws -> String {
+      let steps = try minted.explain().steps
+      return try #require(steps.first { $0.name == step && $0.outcome == .broken }).detail
+    }
+    #expect(try detail("nonce").hasSuffix(" was attested; the authenticator data is unchanged"))
+    minted.alterations.statement = { $0.receipt = receipt }
+    #expect(
+      try detail("nonce").hasSuffix(
+        ": another client data hash was attested, or the authenticator data was changed"))
+    #expect(try detail("receipt_public_key").contains("another key"))
+  }
+
   @Test("An attestation with a harmless change is accepted", arguments: Harmless.all)
   func harmless(change: Harmless) throws {
     var minted = try MintedAttestation()

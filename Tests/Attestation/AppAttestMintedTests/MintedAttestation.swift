@@ -59,6 +59,11 @@ struct MintedAttestation {
       clientDataHash: ClientDataHash(bytes: clientDataHash), at: instant)
   }
 
+  func explain() throws -> Explanation {
+    try makeVerifier().explain(
+      encoded(), keyID: unwrap(KeyID(bytes: keyID)), clientDataHash: ClientDataHash(bytes: clientDataHash), at: instant)
+  }
+
   /// Verifies the attestation, and checks each rule separately. Returns the rejection and the violated rules.
   func broken() throws -> (rejection: AttestationRejection?, steps: Set<AttestationStep>) {
     let object: AttestationObject

@@ -48,14 +48,16 @@ extension AttestationVerifier {
   private func differingPart(of claim: AttestationClaim, found: [UInt8]) -> String {
     let (attestation, receipt) = (claim.attestation, claim.attestation.receipt)
     let either = "another client data hash was attested, or the authenticator data was changed"
-    guard receipt.kind == .attest, let attested = receipt.clientDataHash, let app = appIDs.first else { return either }
+    guard receipt.kind == .attest, let attested = receipt.clientDataHash, let app = appIDs.first,
+      let key = attestation.leaf.p256PublicKey
+    else { return either }
     // Not a matter of trust: no other value has this hash.
     if SHA256.hash(attestation.authenticatorData, attested) == found {
       return "the client data hash \(Hex.encode(attested)) was attested; the authenticator data is unchanged"
     }
-    // These two steps compare nothing with the expectation.
-    let expectation = ReceiptExpectation(appID: app, publicKey: receipt.publicKey)
-    let isGenuine = [ReceiptStep.certificateChain, .signature].allSatisfy { step in
+    // The receipt of another key says nothing about this leaf. No other value of the expectation is compared.
+    let expectation = ReceiptExpectation(appID: app, publicKey: key)
+    let isGenuine = [ReceiptStep.certificateChain, .signature, .publicKey].allSatisfy { step in
       rejection { () throws(ReceiptRejection) in
         try receipts.check(step, of: receipt, for: expectation, at: claim.instant)
       } == nil
