@@ -12,4 +12,11 @@ struct RejectionTests {
     #expect(!AndroidAttestationRejection([package, .rootUnknown]).isByPolicyAlone)
     #expect(!AndroidAttestationRejection(.signature(1, reason: "another key")).isByPolicyAlone)
   }
+
+  @Test("The sentence about the purposes names them, or says that there is none")
+  func purposes() {
+    #expect(AndroidRuleRejection.purposeWithoutSign(found: [3, 6]).description.contains("the purposes 3, 6, not 2"))
+    let none = AndroidRuleRejection.purposeWithoutSign(found: []).description
+    #expect(none.contains("no purpose") && none.contains("PURPOSE_SIGN"))
+  }
 }

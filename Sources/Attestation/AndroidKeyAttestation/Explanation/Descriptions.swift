@@ -52,6 +52,8 @@ extension AndroidRuleRejection: CustomStringConvertible {
       "the key is in \(found.name), and the policy requires \(required.name)"
     case .originNotGenerated(let found):
       "the hardware reports the origin \(found.map(String.init) ?? "not at all"), not 0, generated"
+    case .purposeWithoutSign(let found) where found.isEmpty:
+      "the hardware reports no purpose of the key: make the key with PURPOSE_SIGN"
     case .purposeWithoutSign(let found):
       "the hardware allows the purposes \(found.map(String.init).joined(separator: ", ")), not 2: make the key with "
         + "PURPOSE_SIGN"
