@@ -163,6 +163,22 @@ struct PrintableText {
     return false
   }
 
+  /// Whether a line begins a block of PEM. Text may be before the first one (RFC 7468 section 2), such as the names that
+  /// OpenSSL writes, or the byte order mark of an editor.
+  var hasBlock: Bool {
+    let label = Array("-----BEGIN ".utf8)
+    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    var rest = bytes[...]
+    while let start = rest.firstIndex(of: label[0]) {
+      if rest[start...].starts(with: label) {
+        let before = bytes[..<start]
+        if before.isEmpty || before.last == 0x0A || before.last == 0x0D || before.elementsEqual(mark) { return true }
+      }
+      rest = rest[(start + 1)...]
+    }
+    return false
+  }
+
   /// The bytes without blanks around them.
   var trimmed: ArraySlice<UInt8> {
     let start = bytes.firstIndex { !JSONScanner.isSpace($0) } ?? bytes.startIndex

@@ -15,7 +15,7 @@ extension Inspector {
     default: break
     }
     let trimmed = text.trimmed
-    if trimmed.starts(with: "-----BEGIN".utf8) { return (.certificates, try chain(text.bytes)) }
+    if trimmed.starts(with: "-----BEGIN".utf8) || text.hasBlock { return (.certificates, try chain(text.bytes)) }
     if let fields = fields(in: text) { return (.headers, fields) }
     guard trimmed.count(where: { $0 == UInt8(ascii: ".") }) == 2 else { return nil }
     let parts = token(in: Array(trimmed), depth: 0)

@@ -157,7 +157,12 @@ struct InspectionTests {
     let chain = try Samples().chain()
     let pem = try chain.map { try Certificate(der: $0).pem }.joined()
     let array = JSONText.encoding(chain.map { Base64.encode($0) })
-    for content in [Array(pem.utf8), Array(array.utf8), chain.flatMap(\.self)] {
+    // As `openssl s_client -showcerts` and some editors write it.
+    let withNames = Array("subject=CN = a phone\nissuer=CN = a.b.c: d\n\(pem)".utf8)
+    let contents: [[UInt8]] = [
+      Array(pem.utf8), withNames, [0xEF, 0xBB, 0xBF] + Array(pem.utf8), Array(array.utf8), chain.flatMap(\.self),
+    ]
+    for content in contents {
       let inspection = try Inspection(content)
       #expect(inspection.kind == .certificates && inspection.faults.isEmpty)
       #expect(try inspection.node("attestationChallenge").value == Hex.encode(Samples.hash))
