@@ -193,6 +193,23 @@ struct InspectionTests {
     #expect(try inspection.node("signature").value == "010203")
   }
 
+  @Test func `every claim of an identity has a meaning, and its times have dates`() throws {
+    // Those that the document Identity.md names.
+    let names = [
+      "iss", "aud", "route", "sub", "jti", "iat", "exp", "app", "env", "method", "htm", "target", "counter",
+      "security_level", "boot_state", "patch_level", "provisioning", "category", "risk", "risk_at", "sid", "client_ip",
+      "cnf", "subject",
+    ]
+    let payload = "{" + names.map { #""\#($0)":1800000000"# }.joined(separator: ",") + "}"
+    let text = [Array(#"{"typ":"JWT"}"#.utf8), Array(payload.utf8), [1]].map { Base64URL.encode($0) }
+    let inspection = try Inspection(Array(text.joined(separator: ".").utf8))
+    #expect(inspection.faults.isEmpty)
+    for name in names { #expect(try inspection.node(name).meaning != nil, "\(name)") }
+    for name in ["iat", "exp", "risk_at"] {
+      #expect(try inspection.node(name).value == "1800000000 (2027-01-15T08:00:00Z)", "\(name)")
+    }
+  }
+
   @Test func `a registration, headers and base64 show the objects in them`() throws {
     let samples = try Samples()
     let (object, assertion) = (Base64.encode(try samples.attestation()), Base64.encode(try samples.assertion()))
