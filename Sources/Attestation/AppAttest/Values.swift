@@ -42,7 +42,7 @@ public struct KeyID: Sendable, Hashable {
 ///
 /// The length is not enforced here, since Apple's own sample attests a raw challenge of 24 bytes.
 public struct ClientDataHash: Sendable, Hashable {
-  /// The hash. Apple's API requires 32 bytes; a different size never verifies.
+  /// The bytes that the device was given as client data hash.
   public let bytes: [UInt8]
   /// Creates a hash from its bytes, which are not checked.
   public init(bytes: [UInt8]) { self.bytes = bytes }
