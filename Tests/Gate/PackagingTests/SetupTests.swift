@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -29,5 +30,20 @@ struct SetupTests {
     let (exit, _, errors) = try await ChildProcess.run("/bin/bash", [ProjectFile.path("scripts/setup"), "--test"])
     #expect(exit == .code(64) && errors.first == "error: unknown argument --test")
     #expect(errors.last?.hasPrefix("hint: ") == true)
+  }
+
+  @Test func `a Swift that does not start is reported, with its own message`() async throws {
+    try await Places.withTemporaryFolder { folder in
+      // A toolchain on a machine without the libraries that it needs.
+      let swift = folder + "/swift"
+      try Data("#!/bin/sh\necho 'swift: cannot open libncurses.so.6' >&2\nexit 127\n".utf8)
+        .write(to: URL(fileURLWithPath: swift))
+      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: swift)
+      let (exit, _, errors) = try await ChildProcess.run(
+        "/bin/bash", [ProjectFile.path("scripts/setup"), "--gate"], environment: ["PATH": folder + ":/usr/bin:/bin"])
+      #expect(exit == .code(1))
+      #expect(errors.first == "error: 'swift --version' fails: swift: cannot open libncurses.so.6", "\(errors)")
+      #expect(errors.last?.contains("https://www.swift.org/install/linux/") == true)
+    }
   }
 }
