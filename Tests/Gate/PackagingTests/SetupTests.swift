@@ -47,3 +47,14 @@ struct SetupTests {
     }
   }
 }
+
+@Suite("The help of the scripts")
+struct ScriptHelpTests {
+  @Test(arguments: ["demo", "demo-signin", "format", "fuzz", "generate", "lab", "package", "release", "test"])
+  func `a script prints its help in every folder`(_ name: String) async throws {
+    let (exit, output, errors) = try await ChildProcess.run(
+      "/bin/bash", ["../scripts/\(name)", "--help"], in: ProjectFile.path("config"))
+    #expect(exit == .code(0), "\(errors)")
+    #expect(output.first?.hasPrefix("scripts/\(name)") == true, "\(output)")
+  }
+}
