@@ -184,7 +184,7 @@ struct DebianFilesTests {
     let user = try #require(setting("User", in: unit).first)
     #expect(setting("Group", in: unit) == [user])
     #expect(users.contains("\nu \(user) "))
-    for (kind, parent) in [("State", "/var/lib"), ("Runtime", "/run")] {
+    for (kind, parent) in [("State", "/var/lib"), ("Runtime", "/run"), ("Logs", "/var/log")] {
       let folder = try #require(setting(kind + "Directory", in: unit).first)
       #expect(setting(kind + "DirectoryMode", in: unit) == ["0700"])
       #expect(folders.contains("\nd \(parent)/\(folder) 0700 \(user) \(user)\n"))
@@ -192,6 +192,7 @@ struct DebianFilesTests {
     let configuration = try ProjectFile.text("config/mfa-backend.yaml")
     #expect(configuration.contains("\ndatabase: sqlite:///var/lib/\(setting("StateDirectory", in: unit)[0])/"))
     #expect(configuration.contains("\n  listen: unix:/run/\(setting("RuntimeDirectory", in: unit)[0])/"))
+    #expect(configuration.contains("\n#  file: /var/log/\(setting("LogsDirectory", in: unit)[0])/"))
     #expect(setting("ExecStart", in: unit) == ["/usr/bin/mfa-backend run -c /etc/mfa/mfa.yaml"])
     // The commands find the same file without a flag.
     let commands = try ProjectFile.text("Sources/Backend/mfa-backend/Settings/SettingsReader.swift")
