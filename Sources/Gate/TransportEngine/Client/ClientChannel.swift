@@ -173,10 +173,10 @@ final class ClientChannel: LoopChannel {
   }
 
   /// Gives each address an equal share of the remaining time, so that a silent one does not use
-  /// the time of the others.
+  /// the time of the others. The last one gets all of it.
   private func shareTime(in loop: EventLoop) {
     let now = monotonicMilliseconds()
-    guard !addresses.isEmpty, deadline > now else { return }
+    // In any case: the timer of an address that was silent has fired, and does not fire again by itself.
     loop.timers.schedule(timer, at: now + max(1, (deadline - now) / Milliseconds(addresses.count + 1)))
   }
 

@@ -292,6 +292,24 @@ extension EngineTests {
       try await engine.tryConnecting(to: .webSocket(host: "backend.test", port: 80), within: .seconds(4))
     }
 
+    @Test("A client's timeout also ends the attempt at the last address, after one that was silent")
+    func silentClient() async throws {
+      let (first, last) = (try SilentAddress(), try SilentAddress())
+      let addresses = [first.address, last.address]
+      let engine = try ClientEngine()
+      await withCheckedContinuation { continuation in
+        engine.loop.execute { loop in
+          loop.resolver = Resolver(find: { _, _ in .success(addresses) })
+          continuation.resume()
+        }
+      }
+      await #expect(throws: ClientError.timedOut) {
+        try await engine.tryConnecting(to: .webSocket(host: "backend.test", port: 80), within: .milliseconds(600))
+      }
+      // Until now, no queue had room.
+      withExtendedLifetime((first, last)) {}
+    }
+
     @Test("A name resolution that times out is reported as such")
     func unresolved() async throws {
       let forever = DispatchSemaphore(value: 0)
