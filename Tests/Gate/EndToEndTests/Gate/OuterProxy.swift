@@ -71,6 +71,8 @@ enum OuterProxy: String, CaseIterable, CustomTestStringConvertible {
     // Abstract sockets are global to the machine, so each proxy uses a name with its port.
     let socket = "abns@attest-\(port)"
     let configuration = try guide.block("haproxy").replacing([
+      // A test that does not run as root cannot change its user.
+      "    user haproxy\n    group haproxy\n": "",
       "bind :443": "bind 127.0.0.1:\(port)", "/etc/haproxy/": gate.folder + "/", "abns@attest": socket,
       "gate.example.com:6200": "127.0.0.1:\(gate.port)", "gate.example.com": "localhost",
       "/etc/ssl/certs/ca-certificates.crt": gate.certificateAuthority, "127.0.0.1:8080": "127.0.0.1:\(backend)",
