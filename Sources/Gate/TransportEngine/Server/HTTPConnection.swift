@@ -85,7 +85,8 @@ struct UpstreamAttempt {
   /// The queue of the Unix socket was full at the last attempt; it is tried again after `pause`.
   private(set) var waitsForRoom = false
 
-  /// The milliseconds between two attempts at a Unix socket whose queue is full.
+  /// The least milliseconds between two attempts at a Unix socket whose queue is full. The timers of the loop make them
+  /// `TimerWheel.tick`.
   static let pause: Milliseconds = 10
 
   /// Begins with a server. If another can be tried after it, it gets half of the remaining time.
