@@ -52,6 +52,10 @@ struct BackendCheckTests {
         oidc: { issuer: "https://idp.example.test", audience: app }
         webhooks: { url: "https://hooks.example.test/mfa", secret_file: webhooks.secret }
         """, jwks: "https://gate.example.test/jwks.json")
+      try await ServedConsoleProcess.makeCertificates(for: [], in: place.folder)
+      try ServedConsoleProcess.add(
+        to: place.file, people: [:],
+        #"oidc: { issuer: "https://staff.example.test", client_id: a, groups: [{ name: a, role: view }] }"#)
       func check(_ variables: [String: String?]) async throws -> (output: [String], errors: [String]) {
         let run = try await ChildProcess.run(
           Places.product("mfa-backend"), ["check", "-c", place.file], environment: variables)
@@ -65,9 +69,11 @@ struct BackendCheckTests {
           proxied.output.contains("\(text) http://127.0.0.1:\(relay.port) (https_proxy)"), "\(proxied)")
         #expect(proxied.errors.contains { $0.contains("\(key): ") && $0.contains("status 403") }, "\(proxied)")
       }
-      // No message is sent to this server.
-      let hooks = "ok: webhooks.url: hooks.example.test is reached through the proxy http://127.0.0.1:\(relay.port)"
-      #expect(proxied.output.contains("\(hooks) (https_proxy)"), "\(proxied)")
+      // Nothing is sent to these servers.
+      for (key, host) in [("webhooks.url", "hooks"), ("admin.console.oidc.issuer", "staff")] {
+        let text = "ok: \(key): \(host).example.test is reached through the proxy http://127.0.0.1:\(relay.port)"
+        #expect(proxied.output.contains("\(text) (https_proxy)"), "\(proxied)")
+      }
       let faulty = try await check(["HTTPS_PROXY": "http://u:hunter2@", "NO_PROXY": "gate.example.test"])
       #expect(faulty.output.contains("ok: gate.jwks: gate.example.test is reached directly (no_proxy)"), "\(faulty)")
       #expect(faulty.errors.contains { $0.hasSuffix("oidc.issuer: HTTPS_PROXY: the value names no host") }, "\(faulty)")

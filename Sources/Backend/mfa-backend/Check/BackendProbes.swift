@@ -73,6 +73,8 @@ struct BackendProbes {
     if let fcm = settings.push.fcm { servers.append(("push.fcm.endpoint", fcm.endpoint)) }
     if let provider = settings.provider { servers.append(("oidc.issuer", provider.issuer)) }
     if let webhook = settings.audit.webhook { servers.append(("webhooks.url", webhook.url)) }
+    // By http it is on loopback, which no proxy serves.
+    if let provider = settings.console?.provider { servers.append(("admin.console.oidc.issuer", provider.issuer)) }
     return servers.compactMap { key, url in
       guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
         let scheme = ProxyVariables.Scheme(rawValue: parts.scheme?.lowercased() ?? ""),
