@@ -81,7 +81,8 @@ extension Kind where Value == String {
       let host = isBracketed ? authority.dropFirst().prefix { $0 != "]" } : authority.prefix { $0 != ":" }
       let port = isBracketed ? authority[host.endIndex...].dropFirst() : authority[host.endIndex...]
       guard text.hasPrefix("https://"), text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") }),
-        isBracketed ? NetworkName.isIPv6(host) : NetworkName.isHostName(host),
+        isBracketed
+          ? NetworkName.isIPv6(host) && authority[host.endIndex...].first == "]" : NetworkName.isHostName(host),
         port.isEmpty || port.hasPrefix(":") && UInt16(port.dropFirst()).map({ $0 > 0 }) == true
       else {
         throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a URL that begins with https://")

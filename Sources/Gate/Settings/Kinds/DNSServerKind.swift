@@ -9,9 +9,11 @@ extension Kind where Value == GateSettings.TLS.ACME.DNSServer {
     ) { text throws(InvalidSetting) in
       let isBracketed = text.hasPrefix("[")
       let host = isBracketed ? text.dropFirst().prefix { $0 != "]" } : text.prefix { $0 != ":" }
-      let rest = text.dropFirst(host.count + (isBracketed ? 2 : 0))
+      let rest = text[host.endIndex...].dropFirst(isBracketed ? 1 : 0)
       let port = rest.isEmpty ? 53 : rest.hasPrefix(":") ? Digits.value(of: rest.dropFirst()) : nil
-      guard isBracketed ? NetworkName.isIPv6(host) : NetworkName.isHostName(host),
+      guard
+        isBracketed
+          ? NetworkName.isIPv6(host) && text[host.endIndex...].first == "]" : NetworkName.isHostName(host),
         let port, let port = UInt16(exactly: port), port > 0
       else {
         throw InvalidSetting(
