@@ -167,6 +167,33 @@ struct WebhookQueueTests {
     }
   }
 
+  @Test("A process that has left the folder to another one writes as long as the other one makes room")
+  func left() async throws {
+    try await withBench { bench in
+      let receiver = Receiver()
+      let queue = bench.queue(to: receiver, mostWaiting: 3)
+      queue.add(message(0))
+      let running = Task { await queue.run() }
+      await receiver.receives(1)
+      while try bench.count > 0, !Task.isCancelled { await Task.yield() }
+      queue.stopSending()
+      let dropped = #"test_webhooks_total{result="dropped"}"#
+      for number in 1...10 {
+        queue.add(message(number))
+        while try bench.count == 0, await bench.metric(dropped) == "0", !Task.isCancelled { await Task.yield() }
+        for ticket in try bench.spool.waiting() { try bench.spool.remove(ticket) }
+      }
+      #expect(await bench.metric(dropped) == "0")
+      // The folder keeps its bound.
+      for number in 11...14 { queue.add(message(number)) }
+      running.cancel()
+      await running.value
+      #expect(try bench.count == 3)
+      #expect(await bench.metric(dropped) == "1")
+      #expect(receiver.got.count == 1)
+    }
+  }
+
   @Test("A message at which the receiver always fails does not keep the others back")
   func failing() async throws {
     try await withBench { bench in

@@ -36,6 +36,8 @@ public final class WebhookQueue: Sendable {
   private let (looks, look): (AsyncStream<Void>, AsyncStream<Void>.Continuation)
   private let ticks = LockedValue(0)
   private let sending = LockedValue<Task<Void, Never>?>(nil)
+  /// Whether the folder was left to another process, which takes messages out of it.
+  private let isLeft = LockedValue(false)
   private let results: CounterFamily
   private let reported = LockedValue(Reported())
 
@@ -115,7 +117,10 @@ public final class WebhookQueue: Sendable {
   }
 
   /// Leaves the folder to another process, such as the new one of an upgrade. Messages are still written.
-  public func stopSending() { sending.withLock { $0?.cancel() } }
+  public func stopSending() {
+    isLeft.withLock { $0 = true }
+    sending.withLock { $0?.cancel() }
+  }
 
   // MARK: To the folder
 
@@ -132,9 +137,17 @@ public final class WebhookQueue: Sendable {
         return taken
       }
       guard !messages.isEmpty else { return }
+      if isLeft.withLock(\.self) { countFolder() }
       for message in messages { write(message) }
       look.yield()
     }
+  }
+
+  /// Counts what waits, where no sender of this process does it. After a fault, the previous count stays.
+  private func countFolder() {
+    guard let count = try? spool.waiting().count else { return }
+    written.withLock { $0 = [] }
+    planned.withLock { $0 = count }
   }
 
   private func write(_ message: WebhookMessage) {
