@@ -181,6 +181,22 @@ struct AndroidSettingsTests {
     #expect(settings.warnings.contains { "\($0)".contains(warning) }, "\(settings.warnings)")
   }
 
+  @Test(
+    "A receiver of webhooks on another machine without TLS is a warning",
+    arguments: [
+      ("http://127.0.0.1:8080/hook", false), ("http://localhost/hook", false), ("http://[::1]/hook", false),
+      ("https://127.example.com/hook", false), ("http://127.example.com/hook", true),
+      ("http://127.0.0.1.example.com/hook", true), ("http://192.0.2.1/hook", true),
+    ])
+  func plainReceiver(_ url: String, _ isWarned: Bool) throws {
+    let workspace = try Workspace()
+    try workspace.write("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n", to: "hooks.secret", permissions: 0o600)
+    let settings = try workspace.load(
+      yaml: "webhooks: { url: '\(url)', secret_file: hooks.secret, folder: hooks }")
+    #expect(settings.webhooks?.receiver.path == "/hook")
+    #expect(settings.warnings.contains { "\($0)".contains("signed but not encrypted") } == isWarned)
+  }
+
   @Test("A missing status list, simulated roots and debug builds next to an Android app are warnings")
   func warnings() throws {
     let app = Self.app("require_rkp: true")

@@ -42,8 +42,7 @@ extension SettingsBuilder {
     } else {
       check(.certificates, Keys.webhookCA)
     }
-    let isLocal = receiver.host == "localhost" || receiver.host == "::1" || receiver.host.hasPrefix("127.")
-    if !receiver.isSecure, !isLocal {
+    if !receiver.isSecure, !Self.isLocal(receiver.host) {
       warn(path(Keys.webhookURL), "the messages are signed but not encrypted; use https://")
     }
     if required(Keys.webhookSecret, hint: WebhookSecretFile.hint) != nil {
@@ -62,6 +61,11 @@ extension SettingsBuilder {
       receiver: receiver, secretFile: secretFile,
       events: events.isEmpty ? Set(GateSettings.Webhooks.Event.allCases) : Set(events),
       refusalsPerMinute: refusalsPerMinute, caFile: caFile, folder: queue, mostWaiting: mostWaiting)
+  }
+
+  /// Names such as 127.example.com are those of other machines.
+  private static func isLocal(_ host: String) -> Bool {
+    host == "localhost" || host == "::1" || NetworkName.isIPv4(host) && host.hasPrefix("127.")
   }
 
   private func standardFolder(beside store: GateSettings.Store?) -> String? {
