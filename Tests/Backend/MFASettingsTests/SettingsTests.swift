@@ -117,6 +117,21 @@ struct SettingsTests {
     if let place { #expect("\(place)" == text) }
   }
 
+  @Test(
+    "two listeners cannot share a place",
+    arguments: [
+      ("listen: unix:/run/a\nadmin: { listen: unix:/run/a }", "admin.listen: unix:/run/a is used by listen"),
+      ("admin: { listen: unix:/run/a }\nmetrics: { listen: unix:/run/a }", "unix:/run/a is used by admin.listen"),
+      ("metrics: { listen: 127.0.0.1:8080 }", "metrics.listen: 127.0.0.1:8080 is used by listen"),
+      ("listen: 127.0.0.1:0\nmetrics: { listen: 127.0.0.1:0 }", nil),
+      ("listen: unix:/run/a\nadmin: { listen: unix:/run/b }\nmetrics: { listen: unix:/run/c }", nil),
+    ] as [(String, String?)])
+  func sharedPlace(_ lines: String, _ fault: String?) throws {
+    let faults = try faults(Self.least + lines + "\n")
+    #expect(faults.count == (fault == nil ? 0 : 1), "\(faults)")
+    if let fault { #expect(faults.first?.contains(fault) == true, "\(faults)") }
+  }
+
   @Test("SMS by a template of a request excludes Twilio's account and the sink, and its values are read")
   func textRequest() throws {
     let http = #"http: { url: "https://sms.example.com/{{to}}?q={{text}}", headers: ["X-Key: {{token}}"], "#

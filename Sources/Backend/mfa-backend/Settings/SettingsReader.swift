@@ -171,6 +171,7 @@ extension SettingsBuilder {
     let provider = provider()
     let audit = auditExports()
     let console = console(hasAdminServer: isGiven(Keys.adminListen))
+    refuseSharedPlaces(console)
     guard let listen = value(Keys.listen), let database, let gate, let texting, let push, let policy = policy(),
       let limits = limits(), let audit, let shutdown = shutdown(), let domain = value(Keys.domain),
       let issuer = value(Keys.issuer), let logLevel = value(Keys.logLevel),
@@ -182,6 +183,27 @@ extension SettingsBuilder {
       policy: policy, limits: limits,
       audit: audit, admin: value(Keys.adminListen), console: console,
       metrics: value(Keys.metricsListen), shutdown: shutdown, logLevel: logLevel, logsStatements: logsStatements)
+  }
+
+  /// Refuses listeners that share a place: the second one could not start, or would remove the socket of the first.
+  private mutating func refuseSharedPlaces(_ console: ConsoleSettings?) {
+    let places: [(key: SettingPath, place: ListenPlace?)] = [
+      (path(Keys.listen), value(Keys.listen)),
+      (path(Keys.adminListen), value(Keys.adminListen).map { .unix(path: $0.path) }),
+      (path(ConsoleKeys.listen), console.map { .tcp(host: $0.listen.address, port: Int($0.listen.port)) }),
+      (path(Keys.metricsListen), value(Keys.metricsListen)),
+    ]
+    var taken: [ListenPlace: SettingPath] = [:]
+    for (key, place) in places {
+      guard let place else { continue }
+      // Port 0 selects a different free port each time.
+      if case .tcp(_, 0) = place { continue }
+      if let other = taken[place] {
+        refuse(key, "\(place) is used by \(other.text): two listeners cannot share it")
+      } else {
+        taken[place] = key
+      }
+    }
   }
 
   /// Whether a layer gives a value for `key`, even a faulty one.
