@@ -61,11 +61,26 @@ struct WebAuthnSettingsTests {
       ("android:apk-key-hash:" + String(repeating: "a", count: 43), true), ("https://example.com/", false),
       ("http://example.com", false), ("https://example.org", false), ("https://evilexample.com", false),
       ("https://example.com:0", false), ("https://example.com:x", false), ("https://user@example.com", false),
-      ("android:apk-key-hash:short", false), ("example.com", false),
+      ("android:apk-key-hash:short", false), ("example.com", false), ("https://example.com:443", false),
+      ("https://example.com:4443", true), ("https://example.com:80", true),
     ])
   func origins(_ origin: String, _ isOne: Bool) {
     let result = read(["webauthn.rp_id": "example.com", "webauthn.origins": origin])
     #expect((try? result.get().webAuthn?.origins) == (isOne ? [origin] : nil))
+  }
+
+  @Test("B-085 an origin with the default port, which no browser writes, is refused with the form that browsers write")
+  func defaultPort() throws {
+    for (party, origin, plain) in [
+      ("example.com", "https://login.example.com:443", "https://login.example.com"),
+      ("localhost", "http://localhost:80", "http://localhost"),
+    ] {
+      guard case .failure(let faults) = read(["webauthn.rp_id": party, "webauthn.origins": origin]) else {
+        Issue.record("taken: \(origin)")
+        continue
+      }
+      #expect(faults.faults.map(\.suggestion) == [plain])
+    }
   }
 
   @Test("B-085 http is accepted for the domain localhost")

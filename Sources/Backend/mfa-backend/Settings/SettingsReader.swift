@@ -303,7 +303,12 @@ extension SettingsBuilder {
     let given = value(Keys.origins)
     guard let party = given == nil ? value(Keys.relyingParty) : required(Keys.relyingParty) else { return nil }
     let origins = given ?? ["https://\(party)"]
-    for origin in origins where !WebOrigin.isAllowed(origin, for: party) {
+    for origin in origins {
+      if let plain = WebOrigin.withoutDefaultPort(origin) {
+        refuse(path(Keys.origins), "\(origin): browsers leave out the default port", suggestion: plain)
+        continue
+      }
+      guard !WebOrigin.isAllowed(origin, for: party) else { continue }
       refuse(
         path(Keys.origins),
         "\(origin): must be https://HOST or https://HOST:PORT, where HOST is \(party) or a subdomain of it, "

@@ -29,6 +29,13 @@ enum WebOrigin {
     return isDomain(host) && (host == party || host.hasSuffix("." + party))
   }
 
+  /// The form in which browsers write `origin`, which has the default port of its scheme; `nil` for another origin.
+  static func withoutDefaultPort(_ origin: String) -> String? {
+    let isDefault =
+      origin.hasPrefix("https://") && origin.hasSuffix(":443") || origin.hasPrefix("http://") && origin.hasSuffix(":80")
+    return isDefault ? origin.lastIndex(of: ":").map { String(origin[..<$0]) } : nil
+  }
+
   private static func isBase64URL(_ byte: UInt8) -> Bool {
     switch byte {
     case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
