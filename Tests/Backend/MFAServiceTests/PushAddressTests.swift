@@ -138,6 +138,31 @@ struct PushAddressTests {
       let answer = try await register(backend, phone, try await backend.token(phone))
       #expect(answer.status == 200 && answer["active"] == false)
       #expect(try await addresses(backend).isEmpty)
+      #expect(try await events(backend, .pushAddressRemoved).isEmpty)
+    }
+  }
+
+  @Test("an address that is removed because its service was turned off has an entry in the history")
+  func turnedOff() async throws {
+    let store = try SQLiteMFAStore.ephemeral()
+    let keys = KeyEncryptionKeys.ephemeral(.system)
+    let (phone, clock) = (TestPhone(), ManualClock())
+    let gate = try TestGate(clock: clock.wall)
+    let token = try await TestBackend.with(store: store, policy: Self.policy, gate: gate, clock: clock, keys: keys) {
+      backend in
+      let token = try await backend.token(phone)
+      #expect(try await register(backend, phone, token)["active"] == true)
+      return token
+    }
+    try await TestBackend.with(store: store, gate: gate, clock: clock, keys: keys) { backend in
+      for _ in 0..<2 {
+        let answer = try await register(backend, phone, token)
+        #expect(answer["active"] == false)
+      }
+      #expect(try await addresses(backend).isEmpty)
+      #expect(
+        try await events(backend, .pushAddressRemoved)
+          == ["testuser: device=\(phone.deviceID) service=apns reason=off"])
     }
   }
 

@@ -28,7 +28,10 @@ public struct PushAddresses: Sendable {
       guard work.policy.pushServices.contains(service),
         service != .apns || PushAddress.bundleID(of: caller.identity.app) != nil
       else {
-        _ = try work.records.removePushAddress(of: deviceID)
+        if let address = try work.records.pushAddress(of: deviceID) {
+          _ = try work.records.removePushAddress(of: deviceID)
+          try work.notePushRemoval(of: address, because: "off")
+        }
         return false
       }
       guard let device = try work.records.device(deviceID), device.removedAt == nil,
