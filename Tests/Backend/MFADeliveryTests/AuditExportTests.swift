@@ -219,6 +219,12 @@ struct AuditExportTests {
 
     func end() { close(descriptor) }
 
+    /// Waits for a connection, which it does not accept.
+    func connection() async throws {
+      var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      while poll(&wait, 1, 0) == 0 { try await Task.sleep(for: .milliseconds(5)) }
+    }
+
     /// Accepts a connection, and reads until `last` has come.
     func text(until last: String) async throws -> String {
       func ready(_ descriptor: Int32) async throws {
@@ -267,6 +273,22 @@ struct AuditExportTests {
       let text = try await reader.text(until: "sequence=\"62\"")
       #expect((2...62).filter { !text.contains("sequence=\"\($0)\"") } == [])
     }
+  }
+
+  @Test("messages that are under way at the end of the process are no failure of the receiver")
+  func shutdown() async throws {
+    let (store, log, port) = (try SQLiteMFAStore.ephemeral(), CapturedLog(), Int(try Places.freePort()))
+    try await append(1, to: store)
+    let before = AuditExports(store)
+    #expect(try await before.next(of: "syslog")?.entries.isEmpty == true)
+    try await before.release("syslog")
+    // More than the receiver's buffer has room for, so that it does not acknowledge all.
+    try await append(60, to: store, detail: String(repeating: "x", count: 500))
+    let full = try Listener(port: port, buffer: 2048)
+    defer { full.end() }
+    let target = SyslogTarget.tcp(host: "127.0.0.1", port: port)
+    try await exporting(store, .init(syslog: target), log: log) { _ in try await full.connection() }
+    #expect(log.lines(saying: "audit export failed") == 0)
   }
 
   @Test("of two backends one sends at a time; the other continues after the first has gone")

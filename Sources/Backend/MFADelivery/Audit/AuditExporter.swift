@@ -124,9 +124,9 @@ public final class AuditExporter: Service {
         let count = try await copy(to: open)
         state.succeeded(count)
         if count < AuditExports.batch { await rest(isLast, schedule.interval) }
-      } catch is CancellationError {
-        return
       } catch {
+        // The end of this process is no failure: the last batch follows.
+        if Task.isCancelled { return }
         file = nil
         state.failed(error)
         if isLast { return }
@@ -195,9 +195,9 @@ public final class AuditExporter: Service {
         let count = try await send(by: open, facility: now.settings.facility)
         state.succeeded(count)
         if count < AuditExports.batch { await rest(isLast, schedule.interval) }
-      } catch is CancellationError {
-        break
       } catch {
+        // The end of this process is no failure of the receiver: the last batch follows.
+        if Task.isCancelled { break }
         state.failed(error)
         if isLast { break }
         await rest(isLast, schedule.pause)
