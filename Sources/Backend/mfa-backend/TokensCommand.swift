@@ -62,7 +62,7 @@ extension AdminCommand.Tokens {
         """)
     @Argument(help: "The file; it is bounded to 16 MiB and 10000 tokens.") var file: String
     @Option(help: "The kind of the file: pskc, csv or json.") var format = Format.pskc
-    @Option(help: "How a table has its secrets: base32, hex or base64.") var secrets = SecretForm.base32
+    @Option(help: "How a table has its secrets: base32, hex or base64 (default: base32).") var secrets: SecretForm?
     @Option(help: "File with the shared key of an encrypted container, in hexadecimal digits.") var keyFile: String?
     @Option(help: "File with the passphrase of an encrypted container.") var passphraseFile: String?
     @Flag(help: "Check the file and the accounts, and change nothing.") var dryRun = false
@@ -81,6 +81,9 @@ extension AdminCommand.Tokens {
       }
       guard format == .pskc || (keyFile == nil && passphraseFile == nil) else {
         throw ValidationError("--key-file and --passphrase-file are for --format pskc")
+      }
+      guard secrets == nil || format != .pskc else {
+        throw ValidationError("--secrets is for --format csv and --format json")
       }
     }
 
@@ -103,10 +106,11 @@ extension AdminCommand.Tokens {
     private func read() throws -> [ImportedToken] {
       let largest = format == .pskc ? PSKCFile.largest : SecretTable.largest
       let bytes = Array(try InputFile.readSecret(file, "the file of tokens", limit: largest))
+      let encoding = (secrets ?? .base32).encoding
       do throws(ImportError) {
         switch format {
-        case .csv: return try SecretTable.read(csv: bytes, encoding: secrets.encoding)
-        case .json: return try SecretTable.read(json: bytes, encoding: secrets.encoding)
+        case .csv: return try SecretTable.read(csv: bytes, encoding: encoding)
+        case .json: return try SecretTable.read(json: bytes, encoding: encoding)
         case .pskc: return try PSKCFile.read(bytes, key: try key())
         }
       } catch {

@@ -66,6 +66,20 @@ struct TokenCommandTests {
     }
   }
 
+  @Test("options for tables are refused for a key container, and those of containers for a table")
+  func optionsOfFormats() async throws {
+    try await BackendInstallation.make { place in
+      for (options, reason) in [
+        (["--secrets", "hex"], "--secrets is for --format csv and --format json"),
+        (["--format", "csv", "--key-file", "k"], "--key-file and --passphrase-file are for --format pskc"),
+      ] {
+        let run = try await ChildProcess.run(
+          Places.product("mfa-backend"), ["admin", "tokens", "import", "tokens.xml", "-c", place.file] + options)
+        #expect(run.exit == .code(64) && run.errors.joined().contains(reason), "\(run)")
+      }
+    }
+  }
+
   @Test("a file of tokens may have 16 MiB, as the help says, and a larger one is refused")
   func largeFiles() async throws {
     try await BackendInstallation.make { place in
