@@ -50,6 +50,22 @@ struct KeysTests {
     }
   }
 
+  @Test("The limit of a list by a prefix is for the keys that the other filters select, in their order")
+  func limitedPrefix() async throws {
+    let numbers = try Fixture.alike.sorted { try Fixture.hash($0) < Fixture.hash($1) }
+    try await StoreBench.with(try numbers.map { try Fixture.entry($0, revoked: $0 == numbers.last) }) { bench in
+      let hashes = try numbers.map(Fixture.hash)
+      let list = ["keys", "list", "--store", bench.url, "--limit", "1", "--prefix", String(hashes[0].prefix(6))]
+      let cases: [([String], String)] = [
+        ([], hashes[0]), (["--state", "revoked"], hashes[1]), (["--sort=-key"], hashes[1]),
+      ]
+      for (options, expected) in cases {
+        let listed = try await sallyport(list + options)
+        #expect(listed.output.map { $0.prefix { $0 != "\t" } } == [expected[...]], "\(options): \(listed)")
+      }
+    }
+  }
+
   @Test("A key is found by its hash, a prefix of it, or its device's id, and shown completely")
   func show() async throws {
     try await StoreBench.with([try Fixture.entry(4), try Fixture.entry(Fixture.dashed)]) { bench in

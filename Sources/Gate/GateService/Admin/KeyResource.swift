@@ -88,12 +88,14 @@ public struct KeyResource: AdminResource {
     guard request.parameter("after") == nil else {
       throw .malformedParameter("after", rule: "cannot be combined with prefix, which returns one page")
     }
+    // The limit is for the keys that the other filters select, in their order.
     let page = try await asking { () throws(StoreError) in
-      try await store.keys(hashPrefix: name.text, limit: limit)
+      try await store.keys(hashPrefix: name.text, limit: KeyPage.reach)
     }
-    let picked = page.records.filter(selection.picks).map(KeyDescription.init)
+    let picked: [KeyRecord] = page.records.filter(selection.picks)
+    let sorted: [KeyRecord] = order == .hashDescending ? picked.reversed() : picked
     return KeyListing(
-      keys: order == .hashDescending ? picked.reversed() : picked, unreadable: page.unreadable, next: nil)
+      keys: sorted.prefix(limit).map(KeyDescription.init), unreadable: page.unreadable, next: nil)
   }
 
   private static func selection(_ request: AdminRequest) throws(AdminError) -> KeySelection {
