@@ -40,6 +40,14 @@ extension SettingsLoader {
     }
   }
 
+  /// Loads only the settings of the admin server, for commands that need nothing else. Faults elsewhere in the
+  /// configuration are ignored, also of the console.
+  ///
+  /// - Returns: `nil` if the gate has no admin server.
+  public func loadAdmin() throws(ConfigurationErrors) -> GateSettings.Admin? {
+    try load(["admin"], besides: "admin.console") { assembly -> GateSettings.Admin?? in .some(assembly.admin()) }
+  }
+
   /// Loads only the settings for `console --serve`. Faults elsewhere in the configuration are ignored.
   ///
   /// - Returns: `nil` if the console is off.

@@ -121,6 +121,19 @@ struct ConsoleSettingsTests {
     #expect(try Workspace().faults(yaml: yaml).contains { $0.contains("port 7443 is used by listen") })
   }
 
+  @Test("A fault of the store does not keep commands that need only the admin server from it")
+  func adminAlone() throws {
+    let workspace = try Workspace()
+    let loader = SettingsLoader(file: "gate.yaml", environment: [:], workingDirectory: workspace.folder)
+    try workspace.write("admin: { listen: unix:/run/admin.sock }\nstore: { uri: x }\n", to: "gate.yaml")
+    #expect(try loader.loadAdmin()?.address == .unix(path: "/run/admin.sock"))
+    #expect(throws: (any Error).self) { try loader.loadPlaces() }
+    try workspace.write("store: { uri: x }\n", to: "gate.yaml")
+    #expect(try loader.loadAdmin() == nil)
+    try workspace.write("admin: { listen: nowhere }\n", to: "gate.yaml")
+    #expect(throws: (any Error).self) { try loader.loadAdmin() }
+  }
+
   @Test("A fault of the console does not keep commands from the admin server")
   func places() throws {
     let workspace = try Workspace()

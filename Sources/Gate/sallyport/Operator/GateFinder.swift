@@ -85,8 +85,8 @@ struct GateFinder {
     let file = search.standardFile
     let loader = SettingsLoader(file: search.hasStandardFile ? file : nil, environment: environment)
     do throws(ConfigurationErrors) {
-      let places = try loader.loadPlaces()
-      if let admin = places.admin { return await tryServer(admin, store: places.store) }
+      // A fault of the store does not keep an operator from a gate that runs.
+      if let admin = try loader.loadAdmin() { return await tryServer(admin, store: try? loader.loadPlaces().store) }
       tried.append(Tried(place: file, reason: search.hasStandardFile ? "names no admin server" : "does not exist"))
     } catch {
       // A fault must not keep an operator from a gate that runs.

@@ -40,9 +40,21 @@ struct ConfigurationOption: ParsableArguments {
 
   /// The places of the named configuration, or of the one that is found.
   private func places() throws(Failure) -> OperatorPlaces {
+    try reading { loader throws(ConfigurationErrors) in try loader.loadPlaces() }
+  }
+
+  /// The admin server of the named configuration, or of the one that is found. The store may be faulty, or have a
+  /// password that this user cannot read: the gate is asked.
+  private func admin() throws(Failure) -> GateSettings.Admin? {
+    try reading { loader throws(ConfigurationErrors) in try loader.loadAdmin() }
+  }
+
+  private func reading<Part>(
+    _ read: (SettingsLoader) throws(ConfigurationErrors) -> Part
+  ) throws(Failure) -> Part {
     let file = file ?? ConfigurationSearch.ofProcess.file
     do throws(ConfigurationErrors) {
-      return try SettingsLoader(file: file).loadPlaces()
+      return try read(SettingsLoader(file: file))
     } catch {
       let hasHint = error.faults.contains { $0.hint != nil }
       throw Failure(
@@ -53,7 +65,7 @@ struct ConfigurationOption: ParsableArguments {
   /// Whether to ask an admin server: the configuration has one, or no process is named that could get a signal instead.
   func namesAdminServer(or signal: SignalOption) throws(Failure) -> Bool {
     if signal.process == nil { return true }
-    return try places().admin != nil
+    return try admin() != nil
   }
 
   /// Connects to the admin server of the gate that runs with the configuration, or of the one gate that runs.
@@ -63,7 +75,7 @@ struct ConfigurationOption: ParsableArguments {
       guard let gate = try finder.gate() else { throw finder.failure }
       return gate.client
     }
-    guard let admin = try places().admin else {
+    guard let admin = try admin() else {
       throw Failure(
         .configuration, "the configuration has no admin server",
         hint: "name the gate's configuration with -c FILE; add admin: { listen: \"unix:/run/sallyport/admin.sock\" }")
