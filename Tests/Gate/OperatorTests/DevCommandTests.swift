@@ -164,6 +164,27 @@ struct DevCommandTests {
     }
   }
 
+  @Test("If the port of the profile is taken, the configuration of the folder stays as it was")
+  func takenProfilePort() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let (gate, summary) = try await Self.start(["--host", "localhost"], in: folder + "/first")
+      defer { gate.kill() }
+      let port = try #require(summary.profile.flatMap(URL.init(string:))?.port)
+      let (other, _) = try await Self.start([], in: folder + "/second")
+      other.kill()
+      let file = folder + "/second/sallyport.yaml"
+      let before = try String(contentsOfFile: file, encoding: .utf8)
+      let refused = try await ChildProcess.run(
+        Places.product("sallyport"),
+        [
+          "dev", "--host", "localhost", "--address", "127.0.0.1", "--port", "0", "--profile-port", "\(port)",
+          "--upstream", "ws://127.0.0.1:2", "--folder", folder + "/second",
+        ])
+      #expect(refused.errors.first?.contains("the profile cannot be served") == true, "\(refused)")
+      #expect(try String(contentsOfFile: file, encoding: .utf8) == before)
+    }
+  }
+
   @Test("On a terminal, a camera reads the profile's address from the code")
   func code() async throws {
     try await Places.withTemporaryFolder { folder in

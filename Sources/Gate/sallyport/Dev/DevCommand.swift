@@ -91,9 +91,10 @@ struct DevCommand: AsyncParsableCommand {
     let folder = AuthorityFolder(path: try Self.usable(Self.absolute(try chosenFolder())))
     let authority = try authority(in: folder, for: host, rehearsal)
     if dataService != nil { try makeDeveloperKey(in: folder) }
-    let (server, differences) = try await open(folder, authority, appID: app ?? authority.appID, rehearsal)
+    // Before the configuration is written, which stays as it was if the port is taken.
     let profiles = host == nil ? nil : try profileServer(of: authority)
     defer { profiles?.stop() }
+    let (server, differences) = try await open(folder, authority, appID: app ?? authority.appID, rehearsal)
     let settings = await server.settings
     await server.serve {
       DevAnnouncement(
