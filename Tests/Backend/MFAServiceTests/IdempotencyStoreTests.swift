@@ -86,6 +86,27 @@ struct IdempotencyStoreTests {
     #expect(kept.bytes == [2])
   }
 
+  @Test("a call whose process is gone frees its key at once if its clock ran ahead, and one that runs keeps it")
+  func lostAhead() async throws {
+    let clock = ManualClock()
+    let context = try await Self.context(try SQLiteMFAStore.ephemeral(), .ephemeral(.system), clock)
+    let idempotency = Idempotency(context)
+    // The clock was a day ahead when the call began, and is set back while it runs.
+    clock.advance(by: .seconds(86400))
+    _ = try await idempotency.run("op", [1], key: "k", by: Self.caller("a")) {
+      clock.advance(by: .seconds(-50))
+      await #expect(throws: IdempotencyRefusal.inProgress) {
+        try await idempotency.run("op", [1], key: "k", by: Self.caller("a")) { [0] }
+      }
+      clock.advance(by: .seconds(-86350))
+      let second = try await idempotency.run("op", [1], key: "k", by: Self.caller("a")) { [2] }
+      #expect(second.bytes == [2])
+      return [1]
+    }
+    let kept = try await idempotency.run("op", [1], key: "k", by: Self.caller("a")) { [3] }
+    #expect(kept.bytes == [2])
+  }
+
   @Test("a call whose answer cannot be kept succeeds and reports it, and its repetition is refused")
   func unkept() async throws {
     try await Places.withTemporaryFolder { folder in

@@ -6,7 +6,8 @@ internal import Foundation
 /// Of concurrent calls with one key, at any backend on the database, one runs. A refused call leaves nothing behind: it
 /// may be repeated under the same key. A call may run again in these cases:
 /// - Its answer is older than `IdempotentCall.lifetime`, or `mostOfCaller` calls of the app instance came after it.
-/// - Its process ended before it kept the answer, `IdempotentCall.longestRun` ago.
+/// - Its process ended before it kept the answer, `IdempotentCall.longestRun` ago. Where the clock of the process ran
+///   ahead of this one by more than that, the call runs again at once.
 public struct Idempotency: Sendable {
   private let context: DomainContext
   private let mostOfCaller: Int
@@ -86,6 +87,9 @@ public struct Idempotency: Sendable {
 extension IdempotentCall {
   /// Whether the key may be used again: the answer is too old, or the process that ran the call is gone.
   fileprivate func isOver(at now: Timestamp) -> Bool {
-    now.since(startedAt) > (answer == nil ? Self.longestRun : Self.lifetime)
+    let age = now.since(startedAt)
+    // A call of a clock that was set back since would refuse its key until then.
+    guard answer != nil else { return age > Self.longestRun || age < Self.longestRun * -1 }
+    return age > Self.lifetime
   }
 }
