@@ -152,4 +152,22 @@ struct TelemetryTests {
       point["bucketCounts"] as? [String] == ["1", "1", "1"] && point["explicitBounds"] as? [Double] == [0.001, 1])
     #expect(point["count"] as? String == "3")
   }
+
+  @Test("A clock that is centuries ahead, or before 1970, does not end the process", arguments: ["json", "protobuf"])
+  func faultyClock(form: String) async {
+    let registry = MetricsRegistry()
+    registry.counters("events_total", "Events.", labels: []).counter().add(1)
+    let encoding = OTLPEncoding(
+      service: "sallyport", version: "1", instance: "i", form: form == "json" ? .json : .protobuf)
+    for (instant, text) in [
+      (Timestamp(seconds: 10_000_000_000), "10000000000000000000"), (Timestamp(seconds: .max), "\(UInt64.max)"),
+      (Timestamp(seconds: -1), "0"),
+    ] {
+      let bytes = encoding.metrics(await registry.snapshot(), since: instant, at: instant)
+      #expect(!bytes.isEmpty)
+      if form == "json" {
+        #expect(String(decoding: bytes, as: UTF8.self).contains(#""timeUnixNano":"\#(text)""#), "\(instant)")
+      }
+    }
+  }
 }

@@ -57,7 +57,7 @@ public struct OTLPEncoding: Sendable {
 
 extension Timestamp {
   /// Nanoseconds since 1970 as a decimal string, which is how JSON has 64-bit integers in OTLP.
-  fileprivate var otlp: String { "\(seconds * 1_000_000_000 + Int64(nanoseconds))" }
+  fileprivate var otlp: String { "\(unixNanoseconds)" }
 }
 
 // MARK: Messages, with the names of the protocol's definitions

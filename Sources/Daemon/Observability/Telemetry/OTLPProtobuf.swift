@@ -133,8 +133,12 @@ struct OTLPProtobuf: Sendable {
 }
 
 extension Timestamp {
-  /// Nanoseconds since 1970; 0 for a time before that.
-  fileprivate var unixNanoseconds: UInt64 {
-    UInt64(clamping: seconds) &* 1_000_000_000 &+ UInt64(clamping: nanoseconds)
+  /// Nanoseconds since 1970; 0 for a time before that, and the greatest number for one after 2554, which a faulty clock
+  /// has.
+  var unixNanoseconds: UInt64 {
+    guard seconds >= 0 else { return 0 }
+    let (product, overflows) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, exceeds) = product.addingReportingOverflow(UInt64(clamping: nanoseconds))
+    return overflows || exceeds ? .max : sum
   }
 }
