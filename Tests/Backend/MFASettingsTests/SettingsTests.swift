@@ -387,6 +387,23 @@ struct SettingsTests {
     #expect(try faults(yaml) == (isTaken ? [] : [fault]))
   }
 
+  @Test(
+    "roots for the gate's keys are a warning if the keys do not come by https",
+    arguments: [
+      ("https://gate.example.com/jwks.json", false), ("http://127.0.0.1:6200/jwks.json", true),
+      ("/etc/gate.jwks", true),
+    ])
+  func uselessRoots(_ place: String, _ isWarned: Bool) {
+    let flags = [
+      FlagSetting("--ephemeral", "database", "ephemeral"), FlagSetting("--gate-jwks", "gate.jwks", place),
+      FlagSetting("--gate-ca", "gate.ca_file", "/ca.pem"), FlagSetting("--gate-issuer", "gate.issuer", "i"),
+      FlagSetting("--audience", "gate.audience", "a"),
+    ]
+    let diagnostics = SettingsReader(file: nil, environment: [:], flags: flags.compactMap(\.self)).examine()
+    #expect(diagnostics.faults.isEmpty, "\(diagnostics.faults)")
+    #expect(diagnostics.warnings.contains { $0.key == "gate.ca_file" } == isWarned, "\(diagnostics.warnings)")
+  }
+
   @Test("the place of the gate's keys has neither user nor password, which status would show")
   func keysWithPassword() throws {
     for place in ["https://u:secret@gate.example.com/jwks.json", "https://u@gate.example.com"] {

@@ -129,6 +129,9 @@ extension BackendSettings {
       warnings.append(
         ("audit.syslog", "names of accounts cross the network unencrypted: use tls, or a receiver on this machine"))
     }
+    if gate.authorityFile != nil, !gate.keys.lowercased().hasPrefix("https://") {
+      warnings.append(("gate.ca_file", "has no effect: gate.jwks is no https URL, so no certificate is verified"))
+    }
     if admin == nil {
       warnings.append(("admin.listen", "not set: status, reload and drain cannot reach the backend"))
     }
