@@ -26,6 +26,19 @@ struct ShortProgramTests {
     #expect(outcome.ending == .timedOut)
   }
 
+  @Test("A program that writes without end is killed at its limit too, and the end of its output is kept")
+  func talkative() async {
+    let outcome = await run("exec yes", limit: .milliseconds(500))
+    #expect(outcome.ending == .timedOut)
+    #expect(outcome.output.utf8.count == 1024 && outcome.output.utf8.allSatisfy("y\n".utf8.contains))
+  }
+
+  @Test("The output of a program that has ended is kept, although another one goes on writing")
+  func survivor() async {
+    let outcome = await run("yes & exit 3")
+    #expect(outcome.ending == .exited(status: 3))
+  }
+
   @Test("A process that ignores SIGCHLD reports a program that has exited, and kills nothing")
   func ignoredEnds() async {
     // The program of a process that waited for its limit would be `timedOut`.
