@@ -12,8 +12,10 @@ enum GateActs {
 
   static let all = [revoke, restore, closeSession, closeSessions, drain, resume]
 
-  /// The sessions of a key that one act closes at most. A gate with limits has far fewer.
-  private static let mostSessions = 1000
+  /// The sessions that one request lists, at most what the admin server allows.
+  private static let sessionsOfPage = 1000
+  /// The pages that one act closes at most: a client can open sessions faster than they are closed.
+  private static let mostPages = 100
 
   static func perform(_ act: ConsoleAct, _ form: ConsoleForm, _ gate: ConsoleLink) async throws(ConsoleFault) {
     switch act.name {
@@ -50,12 +52,18 @@ enum GateActs {
   }
 
   private static func closeAll(of key: KeyName, _ gate: ConsoleLink) async throws(ConsoleFault) {
-    let target = "/v1/sessions" + ConsoleForm.query([("key", key.text), ("limit", "\(mostSessions)")])
-    for session in try await gate.get(target, SessionListing.self).value.sessions {
-      do throws(ConsoleFault) { try await close(session.id, gate) } catch {
-        // It has ended by itself.
-        guard error.status == 404 else { throw error }
+    var cursor: String?
+    for _ in 0..<mostPages {
+      let query = ConsoleForm.query([("key", key.text), ("limit", "\(sessionsOfPage)"), ("after", cursor)])
+      let page = try await gate.get("/v1/sessions" + query, SessionListing.self).value
+      for session in page.sessions {
+        do throws(ConsoleFault) { try await close(session.id, gate) } catch {
+          // It has ended by itself.
+          guard error.status == 404 else { throw error }
+        }
       }
+      guard let next = page.next else { return }
+      cursor = next
     }
   }
 }
