@@ -70,7 +70,7 @@ public struct TwilioProvider: ProbedProvider {
 
   private static func judge(_ status: UInt) throws(DeliveryFailure) {
     guard (200..<300).contains(status) else {
-      throw DeliveryFailure(reason: "status \(status)", isTemporary: status == 429 || status >= 500)
+      throw DeliveryFailure(reason: "status \(status)", isTemporary: status == 408 || status == 429 || status >= 500)
     }
   }
 

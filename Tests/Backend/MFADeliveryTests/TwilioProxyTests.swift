@@ -55,7 +55,7 @@ struct TwilioProxyTests {
     let late = provider("http://sms.example.test", ["http_proxy": silent.url], time: .seconds(3))
     let doubt = await #expect(throws: DeliveryFailure.self) { try await late.deliver(message) }
     #expect(doubt?.isTemporary == true && doubt?.isDoubtful == true)
-    for (status, isTemporary) in [(400, false), (429, true), (502, true)] {
+    for (status, isTemporary) in [(400, false), (408, true), (429, true), (502, true)] {
       let relay = try ForwardProxyServer(.answer(Array("HTTP/1.1 \(status) x\r\nContent-Length: 0\r\n\r\n".utf8)))
       defer { relay.stop() }
       let provider = provider("http://sms.example.test", ["http_proxy": relay.url])

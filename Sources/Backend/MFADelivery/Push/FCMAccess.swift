@@ -73,7 +73,7 @@ actor FCMAccess {
     }
     switch answer.status {
     case 200: break
-    case 429, 500...:
+    case 408, 429, 500...:
       throw PushFailure(
         .temporary(after: answer.retryAfter, isOfService: true), "the token server: status \(answer.status)")
     default: throw PushFailure(.configuration, "the token server refuses the service account: status \(answer.status)")
