@@ -31,8 +31,10 @@ private struct LoggedKeychain: KeychainService {
   func key(_ tag: KeyTag) async throws(DeviceSecurityError) -> KeyPair? { try await keychain.key(tag) }
 
   func deleteKey(_ tag: KeyTag) async throws(DeviceSecurityError) {
-    // A deletion where no key is, is not an event.
-    guard try await keychain.key(tag) != nil else { return }
+    // A deletion where no key is, is not an event. A key that cannot be read is deleted as without a log.
+    do throws(DeviceSecurityError) {
+      guard try await keychain.key(tag) != nil else { return }
+    } catch {}
     try await log.noting("Delete a key", "\(tag)") { () async throws(DeviceSecurityError) in
       try await keychain.deleteKey(tag)
     }

@@ -179,6 +179,36 @@ struct TestingViewModelTests {
       lines.map(\.detail) == ["example.org", "example.org", "example.org: The security key was not used."])
   }
 
+  @Test("A key that cannot be read is deleted with a log, too; where no key is, no line is written")
+  func unreadableKey() async throws {
+    struct Unreadable: KeychainService {
+      let phone: any KeychainService
+
+      func hasSecureEnclave() async -> Bool { true }
+      func createKey(_ tag: KeyTag, protection: KeyProtection) async throws(DeviceSecurityError) -> KeyPair {
+        try await phone.createKey(tag, protection: protection)
+      }
+      func key(_ tag: KeyTag) async throws(DeviceSecurityError) -> KeyPair? { throw .keyMissing }
+      func deleteKey(_ tag: KeyTag) async throws(DeviceSecurityError) { try await phone.deleteKey(tag) }
+      func sign(
+        _ message: [UInt8], with tag: KeyTag, reason: String
+      ) async throws(DeviceSecurityError) -> [UInt8] { throw .keyMissing }
+    }
+    func logged(_ keychain: any KeychainService) -> any KeychainService {
+      DeviceServices(
+        keychain: keychain, biometrics: phone, backend: backend, storage: MemoryStorageService(deviceID: "device-1"),
+        app: AppDescription(bundleID: "com.example.app", username: "ada", deviceModel: "iPhone 15 Pro")
+      ).logged(to: log).keychain
+    }
+    let tag = KeyTag.passcode(of: "com.example.app")
+    _ = try await phone.createKey(tag, protection: .devicePasscode)
+    try await logged(Unreadable(phone: phone)).deleteKey(tag)
+    #expect(try await phone.key(tag) == nil)
+    #expect(log.entries.map(\.title) == ["Delete a key"])
+    try await logged(phone).deleteKey(tag)
+    #expect(log.entries.count == 1)
+  }
+
   @Test("A-234 the log keeps its last 1,000 lines")
   func thousand() {
     let log = EventLog(now: { Timestamp(seconds: 0) })
