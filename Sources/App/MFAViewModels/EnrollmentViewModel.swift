@@ -56,27 +56,31 @@ public actor EnrollmentViewModel: MachineDriven {
   }
 
   private func readDevice() async -> EnrollmentMachine.Event {
-    let capability = await services.biometrics.capability()
-    let biometryType = await services.biometrics.biometryType()
     do throws(EnrolmentError) {
-      let status = try await services.enrolment.recover()
-      return .readDevice(
-        EnrollmentMachine.Device(
-          capability: capability, biometryType: biometryType, method: status.hasLostKey ? nil : status.record.method,
-          authMethod: status.record.authMethod, failure: status.failure.map { "\($0)" }))
+      return await device(with: try await services.enrolment.recover())
     } catch {
       return .readDevice(
         EnrollmentMachine.Device(
-          capability: capability, biometryType: biometryType, method: nil, authMethod: nil, failure: "\(error)"))
+          capability: await services.biometrics.capability(), biometryType: await services.biometrics.biometryType(),
+          method: nil, authMethod: nil, failure: "\(error)"))
     }
+  }
+
+  private func device(with status: EnrolmentStatus) async -> EnrollmentMachine.Event {
+    .readDevice(
+      EnrollmentMachine.Device(
+        capability: await services.biometrics.capability(), biometryType: await services.biometrics.biometryType(),
+        method: status.hasLostKey ? nil : status.record.method, authMethod: status.record.authMethod,
+        failure: status.failure.map { "\($0)" }))
   }
 
   /// Makes a key and signs with it. A user who declines here has given the server nothing.
   private func makeKey(_ protection: KeyProtection) async -> EnrollmentMachine.Event {
     do throws(EnrolmentError) {
-      // An earlier attempt may have succeeded.
+      // An earlier attempt may have succeeded. Its status is not read again: a second reading may fail, and then says
+      // nothing that ends this step.
       let status = try await services.enrolment.recover()
-      if status.record.isEnrolled, !status.hasLostKey { return await readDevice() }
+      if status.record.isEnrolled, !status.hasLostKey { return await device(with: status) }
       return .testedKey(try await services.enrolment.makeKey(protection))
     } catch {
       if case .security(let error) = error { return .keyFailed(error) }

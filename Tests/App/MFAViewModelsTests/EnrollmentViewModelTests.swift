@@ -205,6 +205,36 @@ struct EnrollmentViewModelTests {
     #expect(backend.received.isEmpty)
   }
 
+  @Test("A device that proves to be enrolled when a key is chosen is shown as enrolled, without a second reading")
+  func enrolledMeanwhile() async {
+    struct WornStorage: MFAStorageService {
+      let readings = LockedValue(0)
+
+      func load() throws(StorageError) -> MFARecord {
+        let reading = readings.withLock { count in
+          count += 1
+          return count
+        }
+        if reading > 2 { throw StorageError("cannot be read") }
+        var record = MFARecord(deviceID: "device-1")
+        if reading == 2 { (record.username, record.method) = ("ada", .smsOTP) }
+        return record
+      }
+
+      func save(_ record: MFARecord) {}
+    }
+    let model = EnrollmentViewModel(
+      services: DeviceServices(
+        keychain: phone, biometrics: phone, backend: backend, storage: WornStorage(),
+        app: AppDescription(bundleID: Self.bundleID, username: "ada", deviceModel: "iPhone 15 Pro")))
+    await model.appear()
+    #expect(await model.state.phase == .choosing)
+    await model.choose(.usePasscode)
+    #expect(await model.state.phase == .enrolled(.smsOTP, nil))
+    #expect(await model.state.errorText == nil)
+    #expect(phone.shownPrompts.isEmpty)
+  }
+
   @Test("An enrolment whose answer was lost is finished when the screen appears again, with the same key")
   func lostAnswer() async throws {
     phone.configure { $0.permission = .allowed }
