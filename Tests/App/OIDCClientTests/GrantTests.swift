@@ -466,6 +466,12 @@ struct OtherGrantTests {
     #expect(run.outcome == "done" && run.pauses == [5, 10, 20, 30])
   }
 
+  @Test("A device grant asks again after a request that did not arrive in time, as after a lost answer")
+  func timedOut() async throws {
+    let run = try await run([.success(.json("", status: 408)), Self.pending, Self.good])
+    #expect(run.outcome == "done" && run.pauses == [5, 10, 10])
+  }
+
   @Test("A lost answer makes no pause shorter that slow_down has made longer")
   func lostAfterSlowDown() async throws {
     let run = try await run(

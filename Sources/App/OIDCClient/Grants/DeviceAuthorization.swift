@@ -100,7 +100,8 @@ public struct DeviceAuthorization: Sendable, Hashable {
     case .refused(let refusal) where refusal.error == "expired_token": .stop(.deviceCodeExpired)
     // Nothing was spent by a question that was lost: the answer to the next one is the same (section 3.5).
     // A pause that `slow_down` made longer holds for all later questions.
-    case .transport(.unreachable), .transport(.lost): .wait(max(interval, min(interval * 2, 60)))
+    // 408 is the server's or a proxy's word for a request that it did not receive in time (RFC 9110, section 15.5.9).
+    case .transport(.unreachable), .transport(.lost), .status(408, _, _): .wait(max(interval, min(interval * 2, 60)))
     case .status(let status, _, let pause) where status == 429 || status >= 500: .wait(max(interval, pause ?? 0))
     default: .stop(error)
     }
