@@ -208,6 +208,38 @@ private func entry(_ number: Int, at time: Int64) -> VaultEntry {
     #expect(try devices.open(0).vault.entries.count == 10)
   }
 
+  @Test func `what a device received stays in its vault if the store then refuses the joined one`() throws {
+    struct ReadOnlyStore: UbiquitousStore {
+      let store: any UbiquitousStore
+
+      func data(forKey name: String) throws(UbiquitousStoreError) -> Data? { try store.data(forKey: name) }
+      func set(_ value: Data, forKey name: String) throws(UbiquitousStoreError) { throw .unavailable("read-only") }
+      func removeValue(forKey name: String) throws(UbiquitousStoreError) { throw .unavailable("read-only") }
+      func synchronize() -> Bool { store.synchronize() }
+      func externalChanges() -> AsyncStream<Void> { store.externalChanges() }
+      func conflictingVersions(ofKey name: String) throws(UbiquitousStoreError) -> [ConflictingVersion] {
+        try store.conflictingVersions(ofKey: name)
+      }
+      func resolve(_ version: ConflictingVersion) throws(UbiquitousStoreError) { try store.resolve(version) }
+    }
+    var devices = try Devices(2, random: SeededGenerator(seed: 6))
+    try devices.vaults[0].change(at: devices.cloud.now) { $0.add(entry(1, at: 1), at: 1) }
+    devices.settle()
+    var vault = try SynchronizedVault(
+      store: ReadOnlyStore(store: devices.cloud.store(device: 1)), keychain: devices.cloud.keychain(device: 1),
+      storage: devices.storages[1], deviceKey: devices.keys[1], at: devices.cloud.now)
+    try vault.change(at: devices.cloud.now) { $0.add(entry(2, at: 2), at: 2) }
+    try devices.vaults[0].change(at: devices.cloud.now) { $0.add(entry(3, at: 3), at: 3) }
+    devices.cloud.advance(by: 60_000)
+    vault.exchange(at: devices.cloud.now)
+    guard case .storeFailed = vault.state else {
+      Issue.record("\(vault.state)")
+      return
+    }
+    #expect(vault.vault.entries.count == 3)
+    #expect(try devices.open(1).vault == vault.vault)
+  }
+
   @Test func `a vault of a later version in the store is left as it is`() throws {
     var devices = try Devices(1, random: SeededGenerator(seed: 2))
     try devices.vaults[0].change(at: devices.cloud.now) { $0.add(entry(1, at: 1), at: 1) }

@@ -136,7 +136,8 @@ public struct SynchronizedVault: Sendable {
       }, seal: { $0.sealed(with: key) },
       save: { vault in
         changed.vault = vault
-        try storage.write(Self.seal(changed, with: deviceKey))
+        // The store may refuse the vault that this device has saved.
+        try save(changed)
       })
     changed.vault = vault
     changed.hasMet = true
