@@ -34,6 +34,9 @@ struct CodeCommand: ParsableCommand {
   @OptionGroup var clearing: ClearingOptions
 
   func run() throws {
+    guard !(copy && options.json) else {
+      throw Failure(.usage, "--copy prints no code, and --json does", hint: "leave one of them out")
+    }
     let clearing = ClipboardClearing(seconds: try clearing.seconds())
     let find = try choice()
     let opened = try options.open()

@@ -28,6 +28,9 @@ struct ListCommand: ParsableCommand {
   @OptionGroup var clearing: ClearingOptions
 
   func run() throws {
+    guard !(lines && options.json) else {
+      throw Failure(.usage, "--lines prints names without codes, and --json does not", hint: "leave one of them out")
+    }
     let clearing = ClipboardClearing(seconds: try clearing.seconds())
     let opened = try options.open()
     if options.json {

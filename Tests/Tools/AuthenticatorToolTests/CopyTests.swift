@@ -76,6 +76,18 @@ struct CopyTests {
     }
   }
 
+  @Test func `JSON is refused where no code may be printed, before a counter is used up`() async throws {
+    try await withDesktop { desktop in
+      for line in ["code bank --copy --json", "list --lines --json"] {
+        let run = try await desktop.run(line)
+        #expect(run.code == 64 && run.output.isEmpty && run.errors[0].contains("--json"), "\(run)")
+      }
+      #expect(desktop.clipboard.isEmpty)
+      let next = OneTimePassword.standard.code(secret: secret, counter: 0)
+      #expect(try await desktop.run("code bank").output == [next])
+    }
+  }
+
   @Test func `what was copied since stays, and the process that waited has exited`() async throws {
     try await withDesktop { desktop in
       #expect(try await desktop.run("code bank --copy --clear-after 2").code == 0)
