@@ -56,6 +56,24 @@ struct LabTests {
     }
   }
 
+  @Test("A report that cannot be written hides neither the verdict nor a failed scenario")
+  func unwritableReport() async throws {
+    try await BackendBehindGate.serving { household in
+      let options = ["--by", "rest", "--junit", "/nowhere/report.xml"]
+      let passed = try await run(["A-S01"] + options, at: household)
+      #expect(passed.exit == .code(73), "\(passed.output + passed.errors)")
+      #expect(passed.output.last?.hasSuffix(", all passed") == true, "\(passed.output)")
+      #expect(passed.errors.first == "error: cannot write /nowhere/report.xml")
+      let empty = household.data + "-empty.log"
+      try Data().write(to: URL(fileURLWithPath: empty))
+      let failed = try await run(["A-S07"] + options, at: household, messages: empty)
+      #expect(failed.exit == .code(1), "\(failed.output + failed.errors)")
+      #expect(failed.output.last?.hasSuffix(", 1 failed") == true, "\(failed.output)")
+      #expect(failed.errors.contains("warning: cannot write /nowhere/report.xml"))
+      #expect(failed.errors.contains("error: 1 of 1 scenarios failed"))
+    }
+  }
+
   @Test("A limit of attempts that does not end soon fails the scenario, with the time to wait")
   func limited() async throws {
     try await BackendBehindGate.serving(options: ["--ip-code-requests", "1/1h"]) { household in
