@@ -80,6 +80,35 @@ struct LoadCommandTests {
     #expect(outcome.output.split(separator: "\n").count == 1 + 4)
   }
 
+  @Test("A message that was given up in one step and comes back in the next one is not taken for its answer")
+  func lateMessage() async throws {
+    let backend = try Backend(holdsFirst: true) { $0 }
+    defer { backend.stop() }
+    let setup = try await GateSetup(upstream: backend.url)
+    let outcome = try await setup.attest(
+      "load", setup.url, "-d", "100ms", "--verify", "--step", "--json", input: "\n\n")
+    let reports = try outcome.output.split(separator: "\n").dropFirst().map {
+      try JSONDecoder().decode(Report.self, from: Data($0.utf8))
+    }
+    try #require(reports.count == 2, "\(outcome)")
+    #expect(reports[0].count == 0 && reports[0].losses == 1)
+    #expect(reports[1].count > 0 && reports[1].losses == 0 && reports[1].mismatches == 0)
+    #expect(outcome.errorLines.first == "error: 1 messages did not come back")
+  }
+
+  @Test("Each step of a stalled run counts the messages that it sent itself")
+  func stalledSteps() async throws {
+    let setup = try await GateSetup()
+    let outcome = try await setup.attest(
+      "load", setup.url, "-d", "20s", "--size", "64KiB", "--stall", "--step", "--json", input: "\n\n")
+    let reports = try outcome.output.split(separator: "\n").dropFirst().map {
+      try JSONDecoder().decode(Report.self, from: Data($0.utf8))
+    }
+    try #require(reports.count == 2, "\(outcome)")
+    // Nothing reads in between.
+    #expect(reports[0].count > 0 && reports[1].count < reports[0].count)
+  }
+
   @Test("A second signal stops the command if messages in transit are not returned")
   func interrupted() async throws {
     let backend = try Backend { _ in nil }
@@ -264,11 +293,14 @@ private final class SilentListener: Sendable {
 private final class Backend: RequestResponder {
   let messages = Watched(0)
   private let change: @Sendable ([UInt8]) -> [UInt8]?
+  private let holdsFirst: Bool
   private let engine = LockedValue<Engine?>(nil)
 
-  /// - Parameter change: Returns the echo of a message; `nil` for no echo.
-  init(_ change: @escaping @Sendable ([UInt8]) -> [UInt8]?) throws {
-    self.change = change
+  /// - Parameters:
+  ///   - holdsFirst: Whether the first echo of a socket is sent together with the second one.
+  ///   - change: Returns the echo of a message; `nil` for no echo.
+  init(holdsFirst: Bool = false, _ change: @escaping @Sendable ([UInt8]) -> [UInt8]?) throws {
+    (self.holdsFirst, self.change) = (holdsFirst, change)
     let engine = try Engine(listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil, responder: self)
     self.engine.withLock { $0 = engine }
   }
@@ -278,7 +310,7 @@ private final class Backend: RequestResponder {
   func stop() { engine.withLock { $0.take() }?.stop() }
 
   func respond(to request: Request, from peer: Peer) async -> Disposition {
-    .converse(EchoSession(messages: messages, change: change))
+    .converse(EchoSession(messages: messages, holdsFirst: holdsFirst, change: change))
   }
 
   func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
@@ -291,10 +323,13 @@ private final class Backend: RequestResponder {
     private let messages: Watched<Int>
     private let change: @Sendable ([UInt8]) -> [UInt8]?
     private let socket = LockedValue<WebSocketChannel?>(nil)
+    /// The echo that waits for the second one; `nil` if none has to wait any more.
+    private let held: LockedValue<[[UInt8]]?>
 
-    init(messages: Watched<Int>, change: @escaping @Sendable ([UInt8]) -> [UInt8]?) {
+    init(messages: Watched<Int>, holdsFirst: Bool, change: @escaping @Sendable ([UInt8]) -> [UInt8]?) {
       self.messages = messages
       self.change = change
+      held = LockedValue(holdsFirst ? [] : nil)
     }
 
     func opened(_ socket: WebSocketChannel) { self.socket.withLock { $0 = socket } }
@@ -303,7 +338,12 @@ private final class Backend: RequestResponder {
     func received(_ message: WebSocketMessage) {
       messages.update { $0 += 1 }
       guard case .binary(let bytes) = message, let answer = change(bytes) else { return }
-      socket.withLock { $0 }?.send(.binary(answer))
+      let answers = held.withLock { held -> [[UInt8]] in
+        guard let first = held else { return [answer] }
+        held = first.isEmpty ? [answer] : nil
+        return first.isEmpty ? [] : first + [answer]
+      }
+      for answer in answers { socket.withLock { $0 }?.send(.binary(answer)) }
     }
   }
 }

@@ -21,6 +21,8 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
   private var returned: [Int]
   private var sentAt: [UInt64]
   private var isLost: [Bool]
+  /// By socket: the number of messages that were given up and may still come back.
+  private var givenUp: [Int]
   private var underWay = 0
   /// Messages sent over all sockets; at a fixed cadence they are due one after another.
   private var next = 0
@@ -41,6 +43,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
     returned = Array(repeating: 0, count: count)
     sentAt = Array(repeating: 0, count: count)
     isLost = Array(repeating: false, count: count)
+    givenUp = Array(repeating: 0, count: count)
   }
 
   var seconds: Double { Double(max(lastReturn, start) - start) / 1e9 }
@@ -69,10 +72,15 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
     settle()
   }
 
-  /// Gives up the messages in progress.
-  func abandon() {
+  /// Gives up the messages in progress, because of `failure` if it is given. They may come back during a later step,
+  /// which does not count them.
+  func abandon(because failure: Failure? = nil) {
     guard finish != nil else { return }
-    tally.lose(Failure(.unavailable, "\(underWay) messages did not come back"))
+    tally.lose(failure ?? Failure(.unavailable, "\(underWay) messages did not come back"))
+    for number in 0..<count {
+      givenUp[number] += sent[number] - returned[number]
+      sent[number] = returned[number]
+    }
     underWay = 0
     stop()
   }
@@ -122,6 +130,10 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
     let number = socket.number
     let now = monotonicNanoseconds()
     let isRight = payload.end(of: number)
+    guard givenUp[number] == 0 else {
+      givenUp[number] -= 1
+      return
+    }
     guard returned[number] < sent[number] else {
       tally.mismatches += 1
       return
@@ -186,7 +198,13 @@ final class StallDriver: SocketDriver, @unchecked Sendable {
 
   init(size: Int) { frame = PreparedFrame(message: Array(repeating: 0x55, count: size)) }
 
-  func begin() { for socket in sockets { drained(socket) } }
+  /// Begins, possibly again: then the server may have read since.
+  func begin() {
+    tally.count = 0
+    isOver = false
+    for socket in sockets { drained(socket) }
+  }
+
   func stop() { isOver = true }
 
   func started(_ socket: DrivenSocket) {
@@ -205,7 +223,7 @@ final class StallDriver: SocketDriver, @unchecked Sendable {
   func messageEnded(on socket: DrivenSocket) {}
 
   func ended(_ socket: DrivenSocket, because reason: String) {
-    if !isOver { tally.lose(Failure(.unavailable, "a socket was lost: \(reason)")) }
+    tally.lose(Failure(.unavailable, "a socket was lost: \(reason)"))
     sockets.removeAll { $0 === socket }
   }
 }

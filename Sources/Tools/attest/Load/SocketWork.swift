@@ -1,3 +1,4 @@
+internal import Commands
 internal import Transport
 internal import TransportEngine
 
@@ -52,7 +53,12 @@ struct ExchangeWork: LoadWork {
         guard case .fixed(let period) = cadence else { return }
         // Half a period, so that no message waits for a whole one; not more often than the kernel bears.
         let interval = Duration.nanoseconds(Int64(max(period / 2, 50_000)))
-        if (try? engine.tick(every: interval, { driver.tick() })) == nil { await engine.run { driver.abandon() } }
+        do throws(ClientError) {
+          try engine.tick(every: interval) { driver.tick() }
+        } catch {
+          let failure = Failure(.unavailable, "cannot send at a rate: \(error)")
+          await engine.run { driver.abandon(because: failure) }
+        }
       }
     }
   }
