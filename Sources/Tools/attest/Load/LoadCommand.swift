@@ -12,7 +12,8 @@ struct LoadCommand: AsyncParsableCommand {
       Android devices, and --device devices of the kind of a named one.
 
       With --rate, the time of an answer counts from the time at which its message was due, so a stall of the server \
-      counts for all messages that had to wait. Exit status 1: sockets were lost, or messages came back changed.
+      counts for all messages that had to wait. Exit status 1: sockets were lost, or messages came back changed. If \
+      nothing succeeded, the status is that of the first failure, such as 77 for a refusal.
 
       Example:
         attest load wss://localhost:6200/ --authority DIR -c 32 -d 10s
