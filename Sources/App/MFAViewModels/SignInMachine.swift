@@ -17,7 +17,7 @@ struct SignInMachine: StateMachine, Hashable {
     case codeSent
     case signed(DeviceChallenge, signature: [UInt8])
     case keyFailed(DeviceSecurityError, DeviceCapability)
-    /// The device is not enrolled, so that it has no key to sign with.
+    /// The device is not enrolled, or not any more, so that it has no key to sign with.
     case notEnrolled
     /// The server refused the signature of a key, and the device has another key that the server may know.
     case keyRefused
@@ -63,7 +63,7 @@ struct SignInMachine: StateMachine, Hashable {
       let advice = error.advice(in: .signIn, capability: capability)
       (state.errorText, state.advice, state.phase) = (advice.text, advice.action, .ready)
       return nil
-    case (.notEnrolled, .signing):
+    case (.notEnrolled, .requestingChallenge), (.notEnrolled, .signing):
       (state.errorText, state.advice, state.phase) = (
         "This device is not enrolled - enroll it first", .enrollAgain, .ready
       )

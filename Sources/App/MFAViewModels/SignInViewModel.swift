@@ -74,12 +74,32 @@ public actor SignInViewModel: MachineDriven {
     // The server ends the device's sessions together with the key, so this comes before the session that begins here.
     if record.pendingChange == .removeKey { _ = try? await services.enrolment.recover() }
     let request = DeviceRequest(username: state.username, deviceId: record.deviceID)
-    let answer = try await services.backend.call(MFAOperations.initiateSignIn, request)
+    let answer: ChallengeResponse
+    do throws(NetworkError) {
+      answer = try await services.backend.call(MFAOperations.initiateSignIn, request)
+    } catch {
+      guard error.refusalCode == "device_not_enrolled", try await forgetEnrolment() else { throw error }
+      return .notEnrolled
+    }
     if answer.method == MFAMethod.smsOTP.rawValue { return .codeSent }
     guard let bytes = Base64.decode(answer.challenge), bytes.count == 32 else {
       return .failed("The server's challenge is malformed")
     }
     return .challenged(SignInMachine.DeviceChallenge(id: answer.challengeId, bytes: bytes))
+  }
+
+  /// Forgets the enrolment that the server has removed, so that the device can enrol again.
+  ///
+  /// - Returns: Whether no enrolment is left. A change whose answer was lost may have brought another one.
+  private func forgetEnrolment() async throws -> Bool {
+    let record = try services.storage.load()
+    if record.pendingChange != nil {
+      _ = try await services.enrolment.recover()
+    } else if record.isEnrolled {
+      try await services.enrolment.forget()
+    }
+    let left = try services.storage.load()
+    return !left.isEnrolled && left.pendingChange == nil
   }
 
   /// The key to sign with. If the answer to a change of the key was lost, the server may know either key.

@@ -254,6 +254,45 @@ struct SignInViewModelTests {
     #expect(phone.shownPrompts.isEmpty)
   }
 
+  @Test(
+    "A device that the server has removed forgets its enrolment and can enrol again, also with a change under way",
+    arguments: [false, true])
+  func removed(hasPendingChange: Bool) async throws {
+    let pair = try await enroll()
+    let removed = refusal("device_not_enrolled", "Device is not enrolled")
+    backend.fail(removed)
+    if hasPendingChange {
+      var record = storage.load()
+      record.pendingChange = .changePhoneNumber("+1987654321")
+      storage.save(record)
+      backend.fail(removed)
+    }
+    let model = model()
+    await model.choose(.signIn)
+    #expect(await model.state.phase == .ready)
+    #expect(await model.state.errorText == "This device is not enrolled - enroll it first")
+    #expect(await model.state.options == [.enrollAgain, .useSMS])
+    #expect(!storage.load().isEnrolled && storage.load().pendingChange == nil)
+    #expect(try await phone.key(pair.tag) == nil)
+    #expect(phone.shownPrompts.isEmpty)
+  }
+
+  @Test("An enrolment whose answer was lost is finished if the server does not know the device at the sign-in")
+  func lostEnrolment() async throws {
+    let pair = try await phone.createKey(tag, protection: .userPresence)
+    var record = storage.load()
+    record.pendingChange = .enroll(username: "ada", phoneNumber: nil, key: KeyReference(pair))
+    storage.save(record)
+    backend.fail(refusal("device_not_enrolled", "Device is not enrolled"))
+    let model = model()
+    await model.choose(.signIn)
+    #expect(await model.state.errorText == "Device is not enrolled")
+    #expect(storage.load().key == KeyReference(pair) && storage.load().pendingChange == nil)
+    phone.plan(.approve)
+    await model.choose(.signIn)
+    #expect(await model.state.phase == .signedIn(needsSecondFactor: false))
+  }
+
   @Test("A-S08 on a device whose security was removed, settings and a code are offered; the app's half")
   func noSecurity() async throws {
     _ = try await enroll()

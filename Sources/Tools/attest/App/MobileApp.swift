@@ -16,8 +16,6 @@ struct MobileApp {
   let services: DeviceServices
   /// Whether answers are printed as JSON.
   let printsJSON: Bool
-  /// Whether the device was enrolled when the command began.
-  let isEnrolled: Bool
   private let work: DeviceSession
   private let faults: GateFaults
 
@@ -40,7 +38,6 @@ struct MobileApp {
     let storage = FileStorageService(path: place + ".app.json")
     let record: MFARecord
     do throws(StorageError) { record = try storage.load() } catch { throw Failure(.badData, "\(error)") }
-    isEnrolled = record.isEnrolled
     faults = GateFaults(try LabGate.backend(by: options.by, work.session, work.transport, at: address))
     services = DeviceServices(
       keychain: phone, biometrics: phone, securityKeys: phone, backend: faults, storage: storage,
@@ -99,7 +96,9 @@ struct MobileApp {
   /// The commands that do what the app offers.
   private func hint(for advice: SecurityAdvice.Action) -> String? {
     switch advice {
-    case .enrollAgain where !isEnrolled: "`attest enroll URL --user NAME` enrols it"
+    // The command may have found that the server has removed the device.
+    case .enrollAgain where (try? services.storage.load().isEnrolled) != true:
+      "`attest enroll URL --user NAME` enrols it"
     case .enrollAgain:
       "`attest downgrade URL` lets the device sign in by codes; then `attest upgrade URL` gives it a key again"
     case .blockAndOfferSMS:
