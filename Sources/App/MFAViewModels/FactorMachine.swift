@@ -94,7 +94,9 @@ struct FactorMachine: StateMachine {
       state.noticeText = "The security key was removed."
       return .readAccount
     case (.securityKeyFailed(let error), .working): (state.phase, state.errorText) = (.ready, "\(error)")
-    case (.failed(let failure), .working): fail(failure)
+    case (.failed(let failure), .working):
+      if failure.mayHaveBeenCarriedOut { return readAccount(after: failure) }
+      fail(failure)
     default: break
     }
     return nil
@@ -140,6 +142,7 @@ struct FactorMachine: StateMachine {
     (state.phase, state.isEnabled, state.methods) = (.ready, account.isEnabled, account.methods)
     (state.backupCodesRemaining, state.trustedDevices) = (account.backupCodesRemaining, account.trustedDevices)
     state.securityKeys = account.securityKeys
+    settleLostChange()
     guard let offer = unsettledOffer else { return }
     if account.methods.contains("totp") {
       settle(offer)
@@ -148,6 +151,18 @@ struct FactorMachine: StateMachine {
       // The user has given it up.
       unsettledOffer = nil
     }
+  }
+
+  /// Ends the request for a code if the account already has what the code was for: only the answer was lost.
+  private mutating func settleLostChange() {
+    switch state.codePurpose {
+    case .switchOff where !state.isEnabled: state.noticeText = "The second factor is off."
+    case .email(let address) where state.methods.contains("email"):
+      state.noticeText = "Codes can be sent to \(address)."
+    // New backup codes are in the lost answer alone: another code makes others.
+    case .setUp, .backupCodes, .switchOff, .email, nil: return
+    }
+    (state.codePurpose, state.errorText) = (nil, nil)
   }
 
   /// Shows the backup codes of an offer that is in force.
@@ -191,8 +206,11 @@ struct FactorFailure: Sendable, Hashable {
   let needsSignIn: Bool
   /// Whether the account could not be read, so that the screen has nothing to show.
   let isOfReading: Bool
+  /// Whether the account may have changed all the same, because the answer was lost.
+  let mayHaveBeenCarriedOut: Bool
 
   init(_ error: NetworkError, isOfReading: Bool = false) {
+    mayHaveBeenCarriedOut = !isOfReading && error.mayHaveBeenCarriedOut
     needsSignIn = error.needsSignIn
     text =
       error.needsSignIn ? "Sign in, with the second factor if there is one, to do this." : ChallengeFailure(error).text

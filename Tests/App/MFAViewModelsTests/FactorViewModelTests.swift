@@ -227,6 +227,46 @@ struct FactorViewModelTests {
     #expect(await model.state.asksEmail == false)
   }
 
+  @Test("A change whose answer was lost is shown if the server has carried it out", arguments: [lost, refused])
+  func lostChange(error: NetworkError) async {
+    let (backend, phone) = (FactorBackend(Self.enabled), SimulatedPhone())
+    let model = await appeared(backend, securityKeys: phone)
+    backend.loseAnswer(of: MFAOperations.registerSecurityKey.name, error)
+    phone.plan(.approve)
+    await model.choose(.addSecurityKey)
+    #expect(backend.account.keys.count == 1)
+    #expect(await model.state.securityKeys.map(\.id) == backend.account.keys)
+    #expect(await model.state.errorText != nil)
+    backend.loseAnswer(of: MFAOperations.revokeTrustedDevice.name, error)
+    await model.revoke(3)
+    #expect(await model.state.trustedDevices.map(\.id) == [7])
+    await model.enter(email: "ada@example.com")
+    backend.loseAnswer(of: MFAOperations.confirmEmail.name, error)
+    await model.enter(code: "654321")
+    var state = await model.state
+    #expect(state.codePurpose == nil && state.errorText == nil && state.methods.contains("email"))
+    #expect(state.noticeText == "Codes can be sent to ada@example.com.")
+    await model.choose(.switchOff)
+    backend.loseAnswer(of: MFAOperations.disableAuthenticator.name, error)
+    await model.enter(code: "123456")
+    state = await model.state
+    #expect(!state.isEnabled && state.codePurpose == nil && state.errorText == nil)
+    #expect(state.noticeText == "The second factor is off." && state.options == [.setUp])
+  }
+
+  @Test("A change that was lost before the server carried it out can be tried again", arguments: [lost, refused])
+  func lostRequest(error: NetworkError) async {
+    let backend = FactorBackend(Self.enabled)
+    let model = await appeared(backend)
+    await model.choose(.switchOff)
+    backend.fail(error)
+    await model.enter(code: "123456")
+    let state = await model.state
+    #expect(state.isEnabled && state.codePurpose == .switchOff && state.errorText != nil)
+    await model.enter(code: "123456")
+    #expect(await model.state.noticeText == "The second factor is off.")
+  }
+
   @Test("A session that has not given the second factor is told to sign in; what was shown stays")
   func needsSignIn() async {
     let backend = FactorBackend(Self.enabled)
