@@ -61,6 +61,10 @@ struct SettingsMachine: StateMachine, Hashable {
   private(set) var state = SettingsState()
   /// Whether the security of the device is checked when it has been read: once for each appearance.
   private var checksSecurity = false
+  /// The present number for codes, as it was read last.
+  private var number: String?
+  /// Whether a change of the number has begun whose outcome is not known.
+  private var changesNumber = false
 
   mutating func apply(_ event: Event) -> Effect? {
     switch (event, state.phase) {
@@ -73,6 +77,7 @@ struct SettingsMachine: StateMachine, Hashable {
       return nil
     case (.chose(let option), .ready) where state.options.contains(option): return choose(option)
     case (.enteredPhone(let number), .ready) where state.method != nil:
+      changesNumber = true
       return begin(.phoneNumber, .changePhoneNumber(number))
     case (.choseNumberCode, .ready) where state.awaitsNumberCode: return begin(.numberCode, .sendNumberCode)
     case (.enteredNumberCode(let code), .ready) where state.awaitsNumberCode:
@@ -85,9 +90,7 @@ struct SettingsMachine: StateMachine, Hashable {
       (state.errorText, state.needsSignIn, state.phase) = (failure.text, failure.needsSignIn, .ready)
       return .abandonKey
     case (.changed, .changing(.phoneNumber)):
-      // A mistyped number would lock the user out, so it has to receive a code.
-      (state.awaitsNumberCode, state.phase) = (true, .changing(.numberCode))
-      return .sendNumberCode
+      return confirmNumber()
     case (.sentNumberCode, .changing(.numberCode)):
       (state.noticeText, state.phase) = ("Enter the code that was sent to the new number.", .ready)
       return .readDevice
@@ -115,9 +118,23 @@ struct SettingsMachine: StateMachine, Hashable {
     } else if checksSecurity, isReturn {
       state.errorText = nil
     }
+    let isOtherNumber = record.phoneNumber != number
+    number = record.phoneNumber
+    if changesNumber, record.pendingChange == nil {
+      changesNumber = false
+      // Only the answer was lost.
+      if isOtherNumber, number != nil { return confirmNumber() }
+    }
     guard checksSecurity else { return nil }
     checksSecurity = false
     return checkSecurity()
+  }
+
+  /// Sends a code to the changed number: a mistyped one would lock the user out.
+  private mutating func confirmNumber() -> Effect {
+    changesNumber = false
+    state.awaitsNumberCode = true
+    return begin(.numberCode, .sendNumberCode)
   }
 
   /// A device that has lost its passcode has lost its key. The server is told at once, so that codes sign in.

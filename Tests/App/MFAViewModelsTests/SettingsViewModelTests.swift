@@ -437,6 +437,30 @@ struct SettingsViewModelTests {
     #expect(await model.state.errorText == nil)
   }
 
+  @Test("A number receives its code although the answer to the change was lost, once or more often", arguments: [1, 2])
+  func lostNumber(losses: Int) async throws {
+    let model = try await enrolled()
+    backend.fail(refusal("insufficient_user_authentication"))
+    await model.change(phoneNumber: "+1987654321")
+    #expect(await !model.state.awaitsNumberCode)
+    #expect(calls(of: "auth.request-otp").isEmpty)
+    for _ in 0..<losses { backend.fail(.gate(.transport(.lost("reset")))) }
+    await model.change(phoneNumber: "+1987654321")
+    if losses > 1 {
+      #expect(await !model.state.awaitsNumberCode)
+      #expect(storage.load().pendingChange == .changePhoneNumber("+1987654321"))
+      await model.appear()
+    }
+    #expect(await model.state.awaitsNumberCode)
+    #expect(await model.state.errorText == nil)
+    let asked = try calls(of: "auth.request-otp").map { try $0.decoded(as: RequestOTPRequest.self) }
+    #expect(asked.map(\.phoneNumber) == ["+1987654321"])
+    await model.confirm(numberCode: "123456")
+    #expect(await model.state.noticeText == "The new number is confirmed.")
+    await model.appear()
+    #expect(await !model.state.awaitsNumberCode)
+  }
+
   @Test("A number cannot be changed without the key, so that the device does not lose its method by it")
   func numberWithoutKey() async throws {
     let model = try await enrolled()
