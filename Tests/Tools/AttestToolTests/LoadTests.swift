@@ -176,6 +176,22 @@ struct LoadCommandTests {
     #expect(report.mode == "storm" && report.count == 5 && report.losses == 0)
   }
 
+  @Test("A device of a storm that is refused learns how long the gate asks it to wait")
+  func retryAfter() async throws {
+    let wait = HeaderFields([HeaderFields.Field(name: "Retry-After", value: "7")])
+    let backend = try TLSBackend(answer: Response(status: 503, headers: wait))
+    defer { backend.stop() }
+    let target = try LoadTarget(
+      engine: DeviceSession.makeEngine(), tls: ClientTLS(authorityFile: backend.authority),
+      address: GateURL(backend.url), authority: nil, model: nil)
+    do throws(LoadError) {
+      _ = try await target.open(as: nil, number: 0)
+      Issue.record("the socket opened")
+    } catch {
+      #expect(error.retryAfter == .seconds(7))
+    }
+  }
+
   @Test(
     "A storm's options are refused without a storm", arguments: ["--backoff", "--at-once=2", "--storm --at-once=0"])
   func notStorm(_ options: String) async throws {

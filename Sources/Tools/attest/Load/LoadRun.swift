@@ -70,7 +70,11 @@ struct LoadRun: Sendable {
         var devices: [(LoadDevice?, ClientWebSocket)] = []
         for number in stride(from: worker, to: count, by: openers) {
           let device = try await target.makeDevice(number: number)
-          devices.append((device, try await target.open(as: device, number: number)))
+          do throws(LoadError) {
+            devices.append((device, try await target.open(as: device, number: number)))
+          } catch {
+            throw error.failure
+          }
         }
         return devices
       }

@@ -32,15 +32,22 @@ struct LoadTarget: Sendable {
   }
 
   /// An open socket: connection, TLS and upgrade, with a fresh assertion if there is a device to make it.
-  func open(as device: LoadDevice?, number: Int = 0) async throws(Failure) -> ClientWebSocket {
-    let connection = try await connect(number: number)
+  func open(as device: LoadDevice?) async throws(Failure) -> ClientWebSocket {
+    do throws(LoadError) { return try await open(as: device, number: 0) } catch { throw error.failure }
+  }
+
+  /// The same as connection `number` of all.
+  func open(as device: LoadDevice?, number: Int) async throws(LoadError) -> ClientWebSocket {
+    let connection: ClientConnection
+    do throws(Failure) { connection = try await connect(number: number) } catch { throw LoadError(error) }
     let headers = try await device?.assertionHeaders(over: connection, to: address) ?? HeaderFields()
     do throws(ClientError) {
       return try await connection.upgrade(address.target, host: address.hostField, headers: headers)
     } catch .refused(let response) {
-      throw Failure(.assertionFailed(GateRefusal(HTTPResponse(response))))
+      let refusal = GateRefusal(HTTPResponse(response))
+      throw LoadError(Failure(.assertionFailed(refusal)), retryAfter: refusal.retryAfter)
     } catch {
-      throw Failure(TransportError(error))
+      throw LoadError(Failure(TransportError(error)))
     }
   }
 
@@ -49,6 +56,15 @@ struct LoadTarget: Sendable {
     guard let authority, let model else { return nil }
     return try await LoadDevice(model, authority: authority, registeredOver: connect(number: number), to: address)
   }
+}
+
+/// Why a socket did not open.
+struct LoadError: Error, Sendable {
+  let failure: Failure
+  /// How long the gate asks the device to wait; `nil` if it does not say so.
+  let retryAfter: Duration?
+
+  init(_ failure: Failure, retryAfter: Duration? = nil) { (self.failure, self.retryAfter) = (failure, retryAfter) }
 }
 
 /// A simulated device with one key, in memory.
@@ -62,7 +78,12 @@ struct LoadDevice: Sendable {
     _ model: Device.Model, authority: TestAuthority, registeredOver connection: ClientConnection, to address: GateURL
   ) async throws(Failure) {
     keys = try authority.keyService(of: model, keys: MemoryKeyStore())
-    let challenge = try await Self.challenge(over: connection, to: address)
+    let challenge: Challenge
+    do throws(LoadError) {
+      challenge = try await Self.challenge(over: connection, to: address)
+    } catch {
+      throw error.failure
+    }
     let body: [UInt8]
     do throws(KeyServiceError) {
       keyID = try await keys.generateKey()
@@ -79,13 +100,13 @@ struct LoadDevice: Sendable {
   /// Returns the fields that open one socket, for a challenge that is fetched on the same connection.
   func assertionHeaders(
     over connection: ClientConnection, to address: GateURL
-  ) async throws(Failure) -> HeaderFields {
+  ) async throws(LoadError) -> HeaderFields {
     let challenge = try await Self.challenge(over: connection, to: address)
     let assertion: [UInt8]
     do throws(KeyServiceError) {
       assertion = try await keys.proof(by: keyID, over: challenge)
     } catch {
-      throw Failure(error)
+      throw LoadError(Failure(error))
     }
     let headers = AssertionHeaders(keyID: keyID, assertion: assertion, challenge: challenge)
     return HeaderFields(headers.fields.map { HeaderFields.Field(name: $0.name, value: $0.value) })
@@ -93,10 +114,18 @@ struct LoadDevice: Sendable {
 
   private static func challenge(
     over connection: ClientConnection, to address: GateURL
-  ) async throws(Failure) -> Challenge {
-    let response = try await ask("GET", "/attest/challenge", over: connection, to: address)
-    guard response.status == 200 else { throw Failure(.challengeFailed(GateRefusal(HTTPResponse(response)))) }
-    guard let challenge = Challenge(body: response.body) else { throw Failure(.missingNonce) }
+  ) async throws(LoadError) -> Challenge {
+    let response: Response
+    do throws(Failure) {
+      response = try await ask("GET", "/attest/challenge", over: connection, to: address)
+    } catch {
+      throw LoadError(error)
+    }
+    guard response.status == 200 else {
+      let refusal = GateRefusal(HTTPResponse(response))
+      throw LoadError(Failure(.challengeFailed(refusal)), retryAfter: refusal.retryAfter)
+    }
+    guard let challenge = Challenge(body: response.body) else { throw LoadError(Failure(.missingNonce)) }
     return challenge
   }
 

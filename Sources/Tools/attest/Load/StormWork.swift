@@ -40,8 +40,8 @@ struct StormWork: LoadWork {
     let returned = await inParallel(devices.count) { number -> ClientWebSocket? in
       var reconnection = Reconnection()
       while monotonicNanoseconds() < end, !signals.wereReceived {
-        do throws(Failure) {
-          let socket = try await turns.during { () async throws(Failure) in
+        do throws(LoadError) {
+          let socket = try await turns.during { () async throws(LoadError) in
             try await target.open(as: devices[number], number: number)
           }
           let took = monotonicNanoseconds() - start
@@ -52,8 +52,10 @@ struct StormWork: LoadWork {
           return socket
         } catch {
           tally.withLock { $0.attemptsFailed += 1 }
-          let pause = backsOff ? reconnection.pause(after: .retryLater) : nil
-          try? await Task.sleep(for: pause ?? .milliseconds(10))
+          let pause = backsOff ? reconnection.pause(after: .retryLater, retryAfter: error.retryAfter) : nil
+          // A gate may ask for a longer pause than the run lasts.
+          let rest = end - min(end, monotonicNanoseconds())
+          try? await Task.sleep(for: min(pause ?? .milliseconds(10), .nanoseconds(Int64(rest))))
         }
       }
       tally.withLock { $0.lose(Failure(.unavailable, "a device was not back in time")) }
@@ -76,10 +78,10 @@ private actor Turns {
   init(_ count: Int) { free = count }
 
   nonisolated func during<Value: Sendable>(
-    _ body: () async throws(Failure) -> Value
-  ) async throws(Failure) -> Value {
+    _ body: () async throws(LoadError) -> Value
+  ) async throws(LoadError) -> Value {
     await take()
-    do throws(Failure) {
+    do throws(LoadError) {
       let value = try await body()
       await pass()
       return value
