@@ -1,5 +1,6 @@
 internal import AttestClient
 internal import ByteCoding
+internal import Foundation
 internal import Locking
 internal import MFAWire
 
@@ -101,6 +102,9 @@ public actor DeviceEnrolment {
 
   /// Enrols the device with `username`: with a key, or by codes to the number.
   ///
+  /// A device that is not enrolled gets another id if the server has the present one for another app instance, as after
+  /// the restoration of a backup on another phone. The refusal is thrown, and the next attempt uses the new id.
+  ///
   /// - Throws: `.network` if the server refuses, which deletes the key, or if the outcome is not known, which `recover`
   ///   finds out; also if an earlier change cannot be finished. Then this one is not begun.
   public func enroll(as username: String, phoneNumber: String?, key: KeyPair?) async throws(EnrolmentError) {
@@ -186,7 +190,13 @@ public actor DeviceEnrolment {
       case .removed:
         try await clear(&record, endingSessionOf: login)
         if case .unenroll = change { return }
-      case .refused: try await abandon(&record)
+      case .refused:
+        // Another app instance has a device with this id: the record came here from the backup of another phone, or the
+        // app has another attested key since. No attempt with this id can succeed.
+        if case .enroll = change, error.refusalCode == "device_exists", try await !canSignIn(record) {
+          record.deviceID = UUID().uuidString.lowercased()
+        }
+        try await abandon(&record)
       case .unknown: if case .unenroll = change { await deleteKeys() }
       }
       throw .network(error)
@@ -206,6 +216,13 @@ public actor DeviceEnrolment {
       try await commit(record.key, to: &record)
     case .unenroll: try await clear(&record, endingSessionOf: login)
     }
+  }
+
+  /// Whether the record is that of an enrolled device that has its key, if it needs one.
+  private func canSignIn(_ record: MFARecord) async throws(EnrolmentError) -> Bool {
+    guard record.isEnrolled else { return false }
+    guard record.key != nil else { return true }
+    return try await key(record.key) != nil
   }
 
   /// Whether the server says that the device is not enrolled.

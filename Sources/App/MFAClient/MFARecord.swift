@@ -1,6 +1,7 @@
 /// What the app remembers about its enrolment. No secret is part of it.
 public struct MFARecord: Sendable, Hashable, Codable {
-  /// The id that the app gave this device. It stays the same for as long as the app is installed.
+  /// The id that the app gave this device. It stays the same for as long as the app is installed, unless the server has
+  /// it for another app instance.
   public var deviceID: String
   /// The account that the device is enrolled with; `nil` before enrolment.
   public var username: String?

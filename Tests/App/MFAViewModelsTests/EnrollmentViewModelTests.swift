@@ -186,6 +186,46 @@ struct EnrollmentViewModelTests {
     #expect(await model.state.errorText == nil)
   }
 
+  private let exists = NetworkError.refused(
+    BackendRefusal(status: 409, ErrorBody(message: "Device already enrolled", code: "device_exists", requestId: "r-1")))
+
+  @Test("On a phone that was restored from the backup of another one, the app enrols with an id of its own")
+  func restored() async throws {
+    phone.configure { $0.permission = .allowed }
+    // The key stayed on the other phone.
+    let key = KeyPair(
+      tag: .biometric(of: Self.bundleID), protection: .userPresence, isHardwareBacked: true, publicKey: [])
+    var record = storage.load()
+    (record.username, record.method, record.key) = ("ada", .secureEnclave, KeyReference(key))
+    storage.save(record)
+    backend.fail(exists)
+    let model = model()
+    await model.appear()
+    phone.plan(.approve, .approve)
+    await model.choose(.useBiometrics)
+    #expect(await model.state.phase == .choosing)
+    #expect(await model.state.errorText == "Device already enrolled")
+    let id = storage.load().deviceID
+    #expect(id != "device-1" && storage.load().pendingChange == nil)
+    await model.choose(.useBiometrics)
+    #expect(await model.state.phase == .enrolled(.secureEnclave, .biometric))
+    let sent = try backend.received.map { try $0.decoded(as: EnrollRequest.self) }
+    #expect(sent.map(\.deviceId) == ["device-1", id] && storage.load().deviceID == id)
+  }
+
+  @Test("An enrolled device keeps its id when it is refused for another account")
+  func keepsID() async throws {
+    let services = DeviceServices(
+      keychain: phone, biometrics: phone, backend: backend, storage: storage,
+      app: AppDescription(bundleID: Self.bundleID, username: "ada", deviceModel: "iPhone 15 Pro"))
+    try await services.enrolment.enroll(as: "ada", phoneNumber: "+1234567890", key: nil)
+    backend.fail(exists)
+    await #expect(throws: EnrolmentError.network(exists)) {
+      try await services.enrolment.enroll(as: "bob", phoneNumber: nil, key: nil)
+    }
+    #expect(storage.load().deviceID == "device-1" && storage.load().username == "ada")
+  }
+
   @Test("A record that cannot be saved stops the enrolment before the server hears of it")
   func unsaved() async throws {
     struct FullDisk: MFAStorageService {
