@@ -19,6 +19,8 @@ struct SignInMachine: StateMachine, Hashable {
     case keyFailed(DeviceSecurityError, DeviceCapability)
     /// The device is not enrolled, or not any more, so that it has no key to sign with.
     case notEnrolled
+    /// The server has the device for another app instance, with the text of its refusal.
+    case boundElsewhere(String)
     /// The server refused the signature of a key, and the device has another key that the server may know.
     case keyRefused
     case verified(needsSecondFactor: Bool)
@@ -67,6 +69,9 @@ struct SignInMachine: StateMachine, Hashable {
       (state.errorText, state.advice, state.phase) = (
         "This device is not enrolled - enroll it first", .enrollAgain, .ready
       )
+      return nil
+    case (.boundElsewhere(let text), .requestingChallenge):
+      (state.errorText, state.advice, state.phase) = (text, .enrollAgain, .ready)
       return nil
     case (.enteredCode(let code), .enteringCode):
       state.errorText = nil

@@ -78,6 +78,8 @@ public actor SignInViewModel: MachineDriven {
     do throws(NetworkError) {
       answer = try await services.backend.call(MFAOperations.initiateSignIn, request)
     } catch {
+      // On a phone that was restored from a backup, for example. A code begins a session, which enrols it again.
+      if error.refusalCode == "device_mismatch" { return .boundElsewhere("\(error)") }
       guard error.refusalCode == "device_not_enrolled", try await forgetEnrolment() else { throw error }
       return .notEnrolled
     }

@@ -277,6 +277,19 @@ struct SignInViewModelTests {
     #expect(phone.shownPrompts.isEmpty)
   }
 
+  @Test("A device that another app instance has enrolled can sign in by a code, or enrol again, and keeps its record")
+  func boundElsewhere() async throws {
+    let pair = try await enroll()
+    backend.fail(refusal("device_mismatch", "This device is bound to another app instance"))
+    let model = model()
+    await model.choose(.signIn)
+    #expect(await model.state.errorText == "This device is bound to another app instance")
+    #expect(await model.state.options == [.enrollAgain, .useSMS])
+    #expect(storage.load().key == KeyReference(pair) && phone.shownPrompts.isEmpty)
+    await model.choose(.useSMS)
+    #expect(await model.state.phase == .enteringCode)
+  }
+
   @Test("An enrolment whose answer was lost is finished if the server does not know the device at the sign-in")
   func lostEnrolment() async throws {
     let pair = try await phone.createKey(tag, protection: .userPresence)
@@ -348,7 +361,7 @@ struct SignInViewModelTests {
     let events: [SignInMachine.Event] = [
       .chose(.useSMS), .chose(.enrollAgain), .enteredCode("1"), .challenged(challenge), .codeSent,
       .signed(challenge, signature: []), .keyFailed(.keyMissing, .none), .verified(needsSecondFactor: false),
-      .failed("x"),
+      .boundElsewhere("x"), .failed("x"),
     ]
     for event in events {
       var machine = SignInMachine(username: "ada")

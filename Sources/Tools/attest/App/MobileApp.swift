@@ -87,6 +87,9 @@ struct MobileApp {
       return "`attest factor setup URL` sets up the second factor that the account must have"
     case "mfa_required":
       return "`attest verify URL CODE` gives the second factor, `attest verify URL --kind security-key` by a key"
+    case "device_mismatch":
+      return
+        "another attested key enrolled this device: `attest enroll URL --user NAME --device OTHER` enrols another one"
     case "not_enabled":
       return "codes need an authenticator: `attest factor setup URL` sets one up; `attest factor keys URL` lists keys"
     default: return nil
