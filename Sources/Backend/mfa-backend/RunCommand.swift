@@ -82,7 +82,9 @@ struct RunCommand: AsyncParsableCommand {
     let reader = database.reader(with: flags)
     let server = BackendServer(reader, log: log)
     do {
-      try await server.serve(try reader.read())
+      let diagnostics = reader.examine()
+      guard let settings = diagnostics.settings else { throw ConfigurationErrors(faults: diagnostics.faults) }
+      try await server.serve(settings, warnings: diagnostics.warnings)
     } catch let fault where Failure(of: fault).status == .noInput {
       // A file that the configuration names is a fault of the configuration, with its place, as for `check`. A service
       // manager does not start again after such a fault.

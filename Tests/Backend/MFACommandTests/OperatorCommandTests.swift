@@ -206,6 +206,26 @@ struct OperatorCommandTests {
     }
   }
 
+  @Test("the log has the warnings that check shows, at a start and after a reload")
+  func loggedWarnings() async throws {
+    try await BackendInstallation.make { place in
+      func warning(_ backend: BackendProcess) async throws {
+        let line = try await backend.process.errors.first("the warning") {
+          $0.contains(#""message":"configuration warning""#)
+        }
+        #expect(line.contains("sms.sink: codes are written to the log"), "\(line)")
+      }
+      try place.configure("sms: { sink: log }")
+      try await place.serving { try await warning($0) }
+      try place.configure()
+      try await place.serving { backend in
+        try place.configure("sms: { sink: log }")
+        #expect(try await place.operate("reload").exit == .code(0))
+        try await warning(backend)
+      }
+    }
+  }
+
   @Test("the answer to a reload names the settings that need a restart, and they keep their values")
   func restart() async throws {
     try await BackendInstallation.make { place in

@@ -1,3 +1,4 @@
+internal import ConfigurationEngine
 internal import Locking
 internal import Logging
 internal import Observability
@@ -20,6 +21,11 @@ struct BackendLog: Sendable {
   }
 
   func flush() { sink.flush() }
+
+  /// Logs what an operator should know about the configuration, at a start and after a reload.
+  static func announce(_ warnings: [Warning], to logger: Logger) {
+    for warning in warnings { logger.warning("configuration warning", metadata: ["reason": "\(warning)"]) }
+  }
 }
 
 private struct LevelledHandler: LogHandler {

@@ -134,7 +134,7 @@ actor BackendRuntime {
   private func reloadNow(because reason: String) async -> ReloadOutcome {
     let logger = foundation.logger
     do {
-      let waiting = try await change()
+      let (waiting, warnings) = try await change()
       fault = nil
       loadedAt = .now()
       reloads.done += 1
@@ -144,6 +144,7 @@ actor BackendRuntime {
           "changed settings not applied: they need a restart",
           metadata: ["settings": "\(waiting.joined(separator: ", "))"])
       }
+      BackendLog.announce(warnings, to: logger)
       return .done(needingRestart: waiting)
     } catch {
       let failure = Failure(of: error)
@@ -160,13 +161,14 @@ actor BackendRuntime {
   }
 
   /// Changes to the configuration that is read now, and returns the settings that need a restart.
-  private func change() async throws -> [String] {
+  private func change() async throws -> (waiting: [String], warnings: [Warning]) {
     // Not here: a file system that hangs would stop the operator's commands and the shutdown with this actor.
-    let (read, keys) = try await fileReads.run(
+    let (read, warnings, keys) = try await fileReads.run(
       within: FileReads.limit, late: Failure.lateFiles(within: FileReads.limit) as any Error
     ) { [reader] in
-      let read = try reader.read()
-      return (read, try read.database.keys())
+      let diagnostics = reader.examine()
+      guard let read = diagnostics.settings else { throw ConfigurationErrors(faults: diagnostics.faults) }
+      return (read, diagnostics.warnings, try read.database.keys())
     }
     let (next, changed) = read.keepingWhatNeedsRestart(of: settings)
     var waiting = changed
@@ -180,7 +182,7 @@ actor BackendRuntime {
     live.replace(with: generation)
     self.verifier = verifier
     settings = next
-    return waiting
+    return (waiting, warnings)
   }
 
   /// The verifier for the gate: one that has read its keys. For an unchanged URL it is the current one, which fetches

@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import Commands
+internal import ConfigurationEngine
 internal import Foundation
 internal import Glibc
 internal import HTTPClientTransport
@@ -33,7 +34,9 @@ struct BackendServer {
   }
 
   /// Serves until SIGTERM, SIGINT or an operator's request.
-  func serve(_ settings: BackendSettings) async throws {
+  ///
+  /// - Parameter warnings: Those of `settings`, for the log.
+  func serve(_ settings: BackendSettings, warnings: [Warning]) async throws {
     let passed = try PassedListener(at: settings.listen, environment: ProcessInfo.processInfo.environment)
     try Self.refuseTakenPlaces(settings, passed)
     log.setLevel(settings.logLevel)
@@ -60,6 +63,7 @@ struct BackendServer {
       Task { await watch(runtime, notify) },
     ]
     defer { for task in tasks { task.cancel() } }
+    BackendLog.announce(warnings, to: logger)
     do {
       try await group.run()
     } catch is CancellationError {
