@@ -106,6 +106,7 @@ struct APNSTests {
       (400, "DeviceTokenNotForTopic", .refused), (400, "BadTopic", .refused),
       (400, "", .refused), (403, "InvalidProviderToken", .configuration), (403, "BadCertificate", .configuration),
       (404, "BadPath", .refused), (413, "PayloadTooLarge", .refused), (302, "", .refused),
+      (408, "", .temporary(after: nil, isOfService: true)),
       (429, "TooManyRequests", .temporary(after: nil, isOfService: false)),
       (429, "TooManyProviderTokenUpdates", .temporary(after: nil, isOfService: true)),
       (500, "InternalServerError", .temporary(after: nil, isOfService: true)),

@@ -116,6 +116,7 @@ struct FCMTests {
       (400, problem("INVALID_ARGUMENT"), .refused), (403, problem("SENDER_ID_MISMATCH"), .refused),
       (403, problem(nil), .configuration), (404, problem(nil), .configuration),
       (401, problem("THIRD_PARTY_AUTH_ERROR"), .configuration),
+      (408, problem(nil), .temporary(after: nil, isOfService: true)),
       (429, problem("QUOTA_EXCEEDED"), .throttled(after: nil)),
       (500, problem("INTERNAL"), .temporary(after: nil, isOfService: true)),
       (503, ["no": "JSON of Google's"] as JSONValue, .temporary(after: nil, isOfService: true)),

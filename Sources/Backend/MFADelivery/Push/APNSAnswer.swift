@@ -43,7 +43,8 @@ struct APNSAnswer: Sendable, Hashable {
     case (410, _): throw failure(.unregistered(since: unregisteredSince))
     // Too many for this device. The other reason is `TooManyProviderTokenUpdates`.
     case (429, "TooManyRequests"): throw failure(.temporary(after: retryAfter, isOfService: false))
-    case (429, _), (500..., _): throw failure(.temporary(after: retryAfter, isOfService: true))
+    // 408: the request did not arrive in time, and nothing was done with it (RFC 9110, section 15.5.9).
+    case (408, _), (429, _), (500..., _): throw failure(.temporary(after: retryAfter, isOfService: true))
     default: throw failure(.refused)
     }
   }

@@ -57,7 +57,8 @@ struct FCMAnswer: Sendable, Hashable {
     case (401, _), (403, _), (404, _): throw failure(.configuration)
     // The quota of the project or of one device.
     case (429, _): throw failure(.throttled(after: retryAfter))
-    case (500..., _): throw failure(.temporary(after: retryAfter, isOfService: true))
+    // 408: the request did not arrive in time, and nothing was done with it (RFC 9110, section 15.5.9).
+    case (408, _), (500..., _): throw failure(.temporary(after: retryAfter, isOfService: true))
     default: throw failure(.refused)
     }
   }
