@@ -204,14 +204,15 @@ struct SMTPMail {
 
 /// The text of a header field, in which only ASCII may stand as it is (RFC 2047).
 enum EncodedWords {
-  /// `text` on one line; as encoded words, one per folded line, if it is not printable ASCII.
+  /// `text` on one line; as encoded words, one per folded line, if it is not printable ASCII. The first one leaves room
+  /// for the name of the field, of at most 14 bytes.
   static func text(_ text: String) -> String {
     guard text.utf8.contains(where: { !(0x20...0x7E).contains($0) }) else { return text }
     var words: [[UInt8]] = [[]]
-    // A word has at most 75 characters and whole characters, section 2 and section 5.
+    // A line with a word has at most 76 characters, and a word has whole characters, section 2 and section 5.
     for scalar in text.unicodeScalars {
       let bytes = Array(String(scalar).utf8)
-      if words[words.count - 1].count + bytes.count > 45 { words.append([]) }
+      if words[words.count - 1].count + bytes.count > (words.count == 1 ? 36 : 45) { words.append([]) }
       words[words.count - 1] += bytes
     }
     return words.map { "=?utf-8?B?\(Base64.encode($0))?=" }.joined(separator: "\r\n ")

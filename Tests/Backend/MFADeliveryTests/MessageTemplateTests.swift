@@ -164,6 +164,8 @@ struct MessageTemplateTests {
     let long = String(repeating: "Prüfung ", count: 12)
     let lines = EncodedWords.text(long).components(separatedBy: "\r\n ")
     #expect(lines.count > 1 && lines.allSatisfy { $0.utf8.count <= 75 })
+    let field = ("Subject: " + EncodedWords.text(long)).components(separatedBy: "\r\n")
+    #expect(field.allSatisfy { $0.utf8.count <= 76 }, "\(field)")
     let decoded = try lines.map { word in
       try #require(Base64.decode(String(word.dropFirst("=?utf-8?B?".count).dropLast(2))))
     }
