@@ -78,7 +78,8 @@ public actor SignInViewModel: MachineDriven {
     do throws(NetworkError) {
       answer = try await services.backend.call(MFAOperations.initiateSignIn, request)
     } catch {
-      // On a phone that was restored from a backup, for example. A code begins a session, which enrols it again.
+      // On a phone that was restored from a backup, for example. It must be enrolled again: mfa-backend sends codes only
+      // to the numbers of devices that are bound to the calling app instance.
       if error.refusalCode == "device_mismatch" { return .boundElsewhere("\(error)") }
       guard error.refusalCode == "device_not_enrolled", try await forgetEnrolment() else { throw error }
       return .notEnrolled
