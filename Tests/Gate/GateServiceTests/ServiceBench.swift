@@ -25,7 +25,7 @@ struct ServiceBench: Sendable {
     _ bench: GateBench, stripHeaders: Set<String> = [], keepHeaders: Set<String> = [],
     logLevel: Logger.Level = .info, limiter: RequestLimiter = RequestLimiter(),
     trustedProxies: [AddressRange] = [], forwardedClients: ForwardedClients? = nil, issuesTokens: Bool = true,
-    tokenURL: String? = nil, tracer: Tracer? = nil
+    tokenURL: String? = nil, tokenChallenges: Challenges? = nil, tracer: Tracer? = nil
   ) throws {
     self.bench = bench
     log = try LogFile(path: bench.folder.file("log"))
@@ -55,7 +55,8 @@ struct ServiceBench: Sendable {
       ], keys: bench.identityKeys)
     let tokens = try #require(
       TokenEndpoint(
-        gate: bench.gate, issuer: issuer, attester: attester, challenges: bench.challenges, url: tokenURL,
+        gate: bench.gate, issuer: issuer, attester: attester, challenges: tokenChallenges ?? bench.challenges,
+        url: tokenURL,
         limiter: limiter, trustedProxies: trustedProxies,
         clock: bench.clock.wallClock))
     var logger = log.logger

@@ -79,13 +79,29 @@ public struct TokenEndpoint: Sendable {
       case .attestation(let client): return try attest(client, device, key, in: context)
       }
     } catch {
-      context.metrics.refusedToken(error.code.rawValue)
+      let (refusal, nonce) = await withNonce(error, for: request)
+      context.metrics.refusedToken(refusal.code.rawValue)
       // A client that can repeat a valid proof with an invalid assertion would cost one verification each time.
-      let closes = error.report.followsVerification || hasVerified && error.code.definition.status < 500
+      let closes = refusal.report.followsVerification || hasVerified && refusal.code.definition.status < 500
       return refuse(
-        error, key: claim.assertion.claimedKey, closes: closesRefused && closes,
-        beginsWithProof: Self.beginsWithProof(request), in: context)
+        refusal, key: claim.assertion.claimedKey, closes: closesRefused && closes, nonce: nonce, in: context)
     }
+  }
+
+  /// Returns `refusal`, with a new nonce if that is what the client needs. Waits for the store only if no challenge keys
+  /// are loaded yet, as after a reload; if it fails, that is the refusal.
+  private func withNonce(
+    _ refusal: RequestRefusal, for request: Request
+  ) async -> (refusal: RequestRefusal, nonce: String?) {
+    guard OAuthRefusal.asksForNonce(refusal.report, beginsWithProof: Self.beginsWithProof(request)) else {
+      return (refusal, nil)
+    }
+    do throws(StoreError) {
+      try await challenges.prepare()
+    } catch {
+      return (.denied(.storeUnavailable(error)), nil)
+    }
+    return (refusal, challenges.issue(at: clock.now())?.nonce.text)
   }
 
   /// Whether neither proof nor assertion has a nonce: a client begins so, before it has one (RFC 9449 section 8).
@@ -101,17 +117,15 @@ public struct TokenEndpoint: Sendable {
     }
   }
 
-  /// Refuses in the form of OAuth, with a new nonce if that is what the client needs.
+  /// Refuses in the form of OAuth.
+  ///
+  /// - Parameter nonce: A new challenge, if that is what the client needs.
   private func refuse(
-    _ refusal: RequestRefusal, key: KeyHash? = nil, closes: Bool = false, beginsWithProof: Bool = false,
+    _ refusal: RequestRefusal, key: KeyHash? = nil, closes: Bool = false, nonce: String? = nil,
     in context: RequestContext
   ) -> Response {
-    let report = refusal.report
-    let nonce =
-      OAuthRefusal.asksForNonce(report, beginsWithProof: beginsWithProof)
-      ? challenges.issue(at: clock.now())?.nonce.text : nil
-    return OAuthRefusal.answer(
-      context.refuse(refusal, key: key, closes: closes), report, nonce: nonce, requestID: context.id)
+    OAuthRefusal.answer(
+      context.refuse(refusal, key: key, closes: closes), refusal.report, nonce: nonce, requestID: context.id)
   }
 
   /// What a request asks for, if the configuration allows it.

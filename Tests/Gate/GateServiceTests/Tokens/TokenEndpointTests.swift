@@ -176,6 +176,23 @@ struct TokenEndpointTests {
     }
   }
 
+  @Test("A client that begins gets a nonce although the gate has not loaded its challenge keys, as after a reload")
+  func nonceAfterReload() async throws {
+    let (_, without) = try proofs { $0.claims["nonce"] = nil }
+    let fresh = Challenges(storage: bench.store, clock: bench.clock.wallClock)
+    #expect(!fresh.isReady)
+    let response = try await answer(
+      to: .token([], proof: without), by: ServiceBench(bench, tokenChallenges: fresh))
+    #expect(try response.status == 400 && JSONValue.object(response.body)["error"] == .text("use_dpop_nonce"))
+    let nonce = try #require(response.headers.first("DPoP-Nonce").flatMap { Nonce(text: $0) })
+    #expect(throws: Never.self) { try fresh.check(nonce, at: bench.clock.now) }
+    let unavailable = Challenges(storage: SQLiteStore(path: "/nonexistent/state.db"), clock: bench.clock.wallClock)
+    let refused = try await answer(
+      to: .token([], proof: without), by: ServiceBench(bench, tokenChallenges: unavailable))
+    #expect(refused.status == 503 && code(refused) == "store_unavailable")
+    #expect(try JSONValue.object(refused.body)["error"] == .text("temporarily_unavailable"))
+  }
+
   @Test(
     "Other refusals have the error of OAuth, and no nonce",
     arguments: [("audience=other", "invalid_target"), ("", "invalid_request"), ("client_id=x", "invalid_target")])
