@@ -22,6 +22,14 @@ struct IrregularFileTests {
     }
   }
 
+  @Test("A list of revoked client certificates may have more than 8 MiB: the gate reads up to 64")
+  func largeList() throws {
+    let workspace = try Workspace()
+    let lines = String(repeating: String(repeating: "A", count: 64) + "\n", count: 140_000)
+    try workspace.write("-----BEGIN X509 CRL-----\n\(lines)-----END X509 CRL-----\n", to: "crl.pem")
+    #expect(try workspace.faults(yaml: "debug_mtls: { client_ca_file: cert.pem, crl_file: crl.pem }") == [])
+  }
+
   @Test("A pipe and a device in place of .env are refused, and a folder is a warning")
   func dotEnv() throws {
     let workspace = try Workspace()

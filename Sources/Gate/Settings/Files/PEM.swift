@@ -4,14 +4,16 @@ internal import ConfigurationEngine
 enum PEM {
   /// Returns the labels of complete blocks, in order.
   static func labels(in bytes: [UInt8]) -> [String] {
-    let text = String(decoding: bytes, as: UTF8.self)
     var labels: [String] = []
     var open: String?
-    for line in text.split(whereSeparator: \.isNewline) {
-      let line = line.drop { $0 == " " || $0 == "\t" }
-      if let label = label(of: line, after: "-----BEGIN ") {
+    for line in bytes.split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }) {
+      let line = line.drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+      // The lines of a large list are not decoded.
+      guard line.starts(with: "-----".utf8) else { continue }
+      let text = String(decoding: line, as: UTF8.self)
+      if let label = label(of: text[...], after: "-----BEGIN ") {
         open = label
-      } else if let label = label(of: line, after: "-----END "), label == open {
+      } else if let label = label(of: text[...], after: "-----END "), label == open {
         labels.append(label)
         open = nil
       }
@@ -50,14 +52,21 @@ enum FileContentRule: Sendable {
   /// Returns a description of the violation, or `nil` if the file is readable and has the required content.
   func violation(at path: String) -> String? {
     do throws(FileContentError) {
-      let bytes = try FileContent.read(path, limit: isLarge ? 8 << 20 : FileContent.limit)
+      let bytes = try FileContent.read(path, limit: limit)
       return bytes.isEmpty ? "\(path) is empty" : violation(in: bytes, of: path)
     } catch {
       return "cannot read \(path): \(error.reason)"
     }
   }
 
-  private var isLarge: Bool { self == .statusList || self == .revocationLists }
+  /// The maximum size in bytes: that which the gate itself reads.
+  private var limit: Int {
+    switch self {
+    case .statusList: 8 << 20
+    case .revocationLists: 64 << 20
+    default: FileContent.limit
+    }
+  }
 
   private func violation(in bytes: [UInt8], of path: String) -> String? {
     let labels = PEM.labels(in: bytes)
