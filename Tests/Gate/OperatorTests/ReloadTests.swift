@@ -200,12 +200,14 @@ struct ReloadTests {
     }
   }
 
-  @Test("A fault of the store in the configuration does not keep an operator from the state of a gate that runs")
+  @Test("A fault of the store in the configuration does not keep an operator from a gate that runs")
   func brokenStore() async throws {
     try await serving { bench in
       try rewrite(bench) { $0.replacing("store: { url: ", with: "store: { uri: x, url: ") }
       #expect(try await sallyport(["status"] + bench.config).status == 0)
       #expect(try await sallyport(["sessions", "list"] + bench.config).status == 0)
+      #expect(try await sallyport(["keys", "list"] + bench.config).status == 0)
+      #expect(try await sallyport(["keys", "export", "-"] + bench.config).status == 78)
       #expect(try await reload(bench).status == 78)
     }
   }

@@ -39,7 +39,7 @@ struct ConfigurationOption: ParsableArguments {
   private var file: String? { config ?? ConfigurationSearch.ofProcess.namedFile }
 
   /// The places of the named configuration, or of the one that is found.
-  private func places() throws(Failure) -> OperatorPlaces {
+  fileprivate func places() throws(Failure) -> OperatorPlaces {
     try reading { loader throws(ConfigurationErrors) in try loader.loadPlaces() }
   }
 
@@ -115,8 +115,8 @@ struct ConfigurationOption: ParsableArguments {
 
   /// A gate that runs, or its store.
   fileprivate enum Target {
-    /// The gate that runs with the named configuration, and its store.
-    case named(AdminClient, GateSettings.Store)
+    /// The gate that runs with the named configuration.
+    case named(AdminClient)
     /// The gate that was found, because the user named none.
     case found(GateFinder.Found)
     /// No gate runs. `tried` has the places where one was looked for, if the user named none.
@@ -129,9 +129,9 @@ struct ConfigurationOption: ParsableArguments {
       if let gate = try finder.gate() { return .found(gate) }
       return .store(try places().store, tried: finder)
     }
-    let places = try places()
-    if let client = try await AdminClient.gate(at: places.admin) { return .named(client, places.store) }
-    return .store(places.store, tried: nil)
+    // As without a name: a fault of the store does not keep an operator from a gate that runs.
+    if let client = try await AdminClient.gate(at: admin()) { return .named(client) }
+    return .store(try places().store, tried: nil)
   }
 }
 
@@ -149,7 +149,7 @@ struct StoreOptions: ParsableArguments {
     // The configuration's password belongs to another store.
     if let store { return try .named(store) }
     switch try await configuration.target() {
-    case .named(_, let store): return store
+    case .named: return try configuration.places().store
     case .found(let gate):
       guard let store = gate.store else {
         throw Failure(
@@ -167,7 +167,7 @@ struct StoreOptions: ParsableArguments {
   func withAdminClient(_ body: (AdminClient) async throws(Failure) -> Void) async throws(Failure) {
     if let store { return try await Self.with(try .named(store), body) }
     switch try await configuration.target() {
-    case .named(let client, _): try await body(client)
+    case .named(let client): try await body(client)
     case .found(let gate): try await body(gate.client)
     case .store(let store, let tried):
       if let tried, !OpenStore.exists(store) { throw tried.failure }
