@@ -32,6 +32,25 @@ struct FileTests {
     }
   }
 
+  @Test("Tokens and client attestations are reported with how long a revoked key keeps its last one")
+  func tokens() async throws {
+    try await Bench.with { bench in
+      func reported(_ tokens: String) async throws -> [String] {
+        let app = "{ team_id: AAABBBCCC1, bundle_id: com.example.app }"
+        let settings = try bench.settings("app_attest: { apps: [\(app)] }\ntokens: { \(tokens) }")
+        return try await bench.results(settings).map(bench.line).filter { $0.hasPrefix("passed: tokens") }
+      }
+      let ending = "so long a revoked key keeps its last one"
+      let token = "passed: tokens: tokens for ledger, valid for 300 s: \(ending)"
+      let attestation = "passed: tokens.clients: attestations for the client wallet, valid for 3600 s: \(ending)"
+      let clients = "clients: [{ client_id: wallet }]"
+      let ofAudience = try await reported("audiences: [ledger]")
+      #expect(ofAudience == [token])
+      #expect(try await reported(clients) == [attestation])
+      #expect(try await reported("audiences: [ledger], \(clients)") == [token, attestation])
+    }
+  }
+
   @Test(
     "A certificate's validity is checked, with a warning 14 days before its end",
     arguments: [

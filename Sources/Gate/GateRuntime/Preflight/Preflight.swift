@@ -52,11 +52,18 @@ public struct Preflight: Sendable {
   private var summaries: [ProbeResult] {
     var report = ProbeReport(settings)
     report.pass("tls", "key exchange: \(KeyExchange.summary)")
-    if let tokens = settings.tokens {
+    guard let tokens = settings.tokens else { return report.results }
+    let loss = "so long a revoked key keeps its last one"
+    if !tokens.audiences.isEmpty {
       report.pass(
         "tokens",
-        "tokens for \(tokens.audiences.joined(separator: ", ")), valid for \(tokens.lifetime.components.seconds) s: "
-          + "so long a revoked key keeps its last one")
+        "tokens for \(tokens.audiences.joined(separator: ", ")), valid for \(tokens.lifetime.components.seconds) s: \(loss)"
+      )
+    }
+    for client in tokens.clients {
+      report.pass(
+        "tokens.clients",
+        "attestations for the client \(client.id), valid for \(client.lifetime.components.seconds) s: \(loss)")
     }
     return report.results
   }

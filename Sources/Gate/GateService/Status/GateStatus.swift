@@ -124,7 +124,9 @@ public struct GateStatus: Codable, Sendable, Hashable {
 
     /// The state as text.
     public var text: String {
-      "\(issued) issued, \(refused) refused, for \(audiences.joined(separator: ", "))"
+      // Without audiences there are client attestations alone.
+      "\(issued) issued, \(refused) refused"
+        + (audiences.isEmpty ? "" : ", for \(audiences.joined(separator: ", "))")
     }
   }
 

@@ -159,7 +159,9 @@ package struct StatusPage {
     \(status.loops.map { loops in entry("event loops", "good", "\(loops.count)", loops.reason) } ?? .nothing)
     \(status.keyExchange.map { entry("key exchange", "good", $0.joined(separator: ", "), nil) } ?? .nothing)
     \((status.risk ?? []).map { entry("risk", "good", $0.text, nil) })
-    \(status.tokens.map { entry("tokens", "good", $0.text, "valid for \($0.lifetimeSeconds) seconds") } ?? .nothing)
+    \(status.tokens.map { tokens in
+      entry("tokens", "good", tokens.text, tokens.audiences.isEmpty ? nil : "valid for \(tokens.lifetimeSeconds) seconds")
+    } ?? .nothing)
     \(status.receiptExchange.map { exchange in
       entry("receipts", exchange.fault == nil ? "good" : "warn", exchange.text, "exchanged with Apple")
     } ?? .nothing)
