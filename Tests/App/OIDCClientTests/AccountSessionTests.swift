@@ -313,6 +313,18 @@ struct AccountSessionTests {
     #expect(signed.store.stored?.tokens.refreshToken == "refresh-0" && signed.store.stored?.tokens.scope == "files")
   }
 
+  @Test("A refresh with the key of an earlier sign-in brings a bearer token also where the entry asks for no key now")
+  func bearerWithKey() async throws {
+    let bench = Bench([.success(.tokens(1))])
+    let key = DPoPKey()
+    let store = MemoryStore(.sample(at: bench.clock.now, remaining: 0, dpopKey: key))
+    let session = AccountSession(account: "work", client: bench.client(.plain(dpop: .off)), store: store)
+    #expect(try await session.tokens().tokens.accessToken == "access-1")
+    #expect(store.stored?.tokens.refreshToken == "refresh-1" && store.stored?.isBound == false)
+    // The refresh token may be bound to it.
+    #expect(store.stored?.dpopKey == key && bench.transport.sent.first?.value(of: "DPoP") != nil)
+  }
+
   private static let ada = User(id: "ada", username: "ada", email: nil, displayName: nil)
 
   @Test("A refreshed ID token of another user is refused, and of the same user accepted", arguments: ["ada", "eve"])

@@ -266,7 +266,8 @@ public struct ProviderClient: Sendable {
     var answer = answer
     let type = answer.tokens.tokenType
     switch type.lowercased() {
-    case "bearer" where provider.dpop == .automatic || (provider.dpop == .off && key == nil): break
+    // A key that an earlier sign-in left behind may bind the refresh token alone.
+    case "bearer" where provider.dpop != .required: break
     case "dpop" where key != nil: break
     default: throw .tokenType(type)
     }
