@@ -51,13 +51,23 @@ extension AuthenticationError {
     }
   }
 
+  /// The codes after which a new sign-in of the person helps: those of a refused grant, of a person who declined
+  /// (`authorization_declined` is Entra's for a device grant), and of a session at the provider that asks for the person
+  /// (OpenID Connect Core 1.0, section 3.1.2.6).
+  private static let refusalsOfPerson: Set<String> = [
+    "invalid_grant", "access_denied", "authorization_declined", "interaction_required", "login_required",
+    "account_selection_required", "consent_required",
+  ]
+
   /// The error as an app shows it, of what an exchange with a provider reported.
   public init(_ error: OIDCError) {
     switch error {
     case .transport: self = .networkError(underlying: error)
     case .status(let status, _, _): self = .serverError(statusCode: status)
-    case .refused(let refusal) where ["invalid_grant", "access_denied"].contains(refusal.error):
-      self = .invalidCredentials
+    case .refused(let refusal) where Self.refusalsOfPerson.contains(refusal.error): self = .invalidCredentials
+    // A redirect has no status of its own: these stand for it (RFC 6749, section 4.1.2.1).
+    case .refused(let refusal) where refusal.error == "server_error": self = .serverError(statusCode: 500)
+    case .refused(let refusal) where refusal.error == "temporarily_unavailable": self = .serverError(statusCode: 503)
     case .idToken, .userinfo, .deviceCodeExpired, .state, .redirectIssuer, .attestedKeyChanged:
       self = .invalidCredentials
     case .refused, .malformed, .tooLarge, .otherIssuer, .redirected, .notOffered, .tokenType, .clientKey, .attestation:
