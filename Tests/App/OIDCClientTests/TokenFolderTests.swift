@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Locking
 import TestSupport
 import Testing
 
@@ -274,6 +275,64 @@ struct TokenFolderTests {
         #expect(keys.count == 1)
         #expect(try TokenKeyFile(path: path).key() == keys.first)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/key") == ["token.key"])
+      }
+    }
+  }
+
+  /// A place of keys that excludes nobody, as a keyring: the last key that is put there stays.
+  private struct OpenPlace: TokenKeySource {
+    struct Content: Sendable {
+      var key: TokenKey?
+      var looks = 0
+      var made = 0
+      /// What another process puts there after the first look.
+      var theirs: TokenKey?
+    }
+
+    let place = "the place of a test"
+    let content: LockedValue<Content>
+
+    init(theirs: TokenKey? = nil) { content = LockedValue(Content(theirs: theirs)) }
+
+    func key() throws(TokenStoreError) -> TokenKey? {
+      content.withLock { content -> TokenKey? in
+        defer { content.key = content.key ?? content.theirs }
+        content.looks += 1
+        return content.key
+      }
+    }
+
+    func make() throws(TokenStoreError) -> TokenKey {
+      let key = TokenKey()
+      content.withLock { content in
+        content.key = key
+        content.made += 1
+      }
+      return key
+    }
+  }
+
+  @Test("A store makes no key where another process has made one since it looked")
+  func keyOfAnother() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let place = OpenPlace(theirs: TokenKey())
+      let store = TokenFolder(path: folder + "/tokens", key: place)
+      try store.write(account(), as: "work")
+      #expect(place.content.withLock { $0.made == 0 && $0.looks == 2 })
+      #expect(try store.account("work") != nil)
+    }
+  }
+
+  @Test("Many that write their first account at once make one key, also in a place that excludes nobody")
+  func oneKeyAnywhere() async throws {
+    for _ in 0..<Sanitizer.reduce(20) {
+      try await Places.withTemporaryFolder { folder in
+        let place = OpenPlace()
+        let store = TokenFolder(path: folder + "/tokens", key: place)
+        let writers = (0..<8).map { number in Aside { try store.write(account(number), as: "\(number)") } }
+        for writer in writers { try await writer.value }
+        #expect(place.content.withLock { $0.made } == 1)
+        #expect(try store.names().count == 8)
       }
     }
   }

@@ -169,8 +169,23 @@
     private func writingKey() throws(TokenStoreError) -> TokenKey {
       try makeFolder()
       if let key = try source.key() { return key }
+      // Of two processes that find no key at the same time, the second one waits, and finds that of the first.
+      let turn = try lockFolder()
+      defer { turn.release() }
+      if let key = try source.key() { return key }
       guard try files().isEmpty else { throw .keyMissing(source.place) }
       return try source.make()
+    }
+
+    /// Waits while another process makes a key.
+    private func lockFolder() throws(TokenStoreError) -> FileLock {
+      let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      guard descriptor >= 0 else { throw Self.fault(path) }
+      let lock = FileLock(descriptor: descriptor)
+      while flock(descriptor, LOCK_EX) != 0 {
+        guard errno == EINTR else { throw Self.fault(path) }
+      }
+      return lock
     }
 
     private func makeFolder() throws(TokenStoreError) {

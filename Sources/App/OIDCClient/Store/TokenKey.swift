@@ -49,7 +49,8 @@ extension TokenKey: CustomStringConvertible, CustomReflectable {
 public protocol TokenKeySource: Sendable {
   /// The key; `nil` if none was ever made here.
   func key() throws(TokenStoreError) -> TokenKey?
-  /// Keeps a new key. Of two callers at once, both get the same key.
+  /// Keeps a new key, and returns the one that is kept. Processes with the same store call it one after another, and only
+  /// where `key` finds none.
   func make() throws(TokenStoreError) -> TokenKey
   /// Forgets a key that is kept in memory, so that the next call of `key` reads it again.
   func forget()
