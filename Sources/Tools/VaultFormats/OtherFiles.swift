@@ -151,6 +151,8 @@ enum BitwardenFile {
     let passwordProtected: Bool?
     let items: EntryList<Item>?
     let folders: [Folder]?
+    /// The groups of an organization, whose export has no folders.
+    let collections: [Folder]?
   }
 
   private struct Folder: Decodable {
@@ -161,6 +163,7 @@ enum BitwardenFile {
   private struct Item: Decodable {
     let name: String?
     let folderId: String?
+    let collectionIds: [String]?
     let login: Login?
   }
 
@@ -181,7 +184,8 @@ enum BitwardenFile {
         "the export of Bitwarden is encrypted for its account, which is not read",
         hint: "export it as .json, with a password of the file or without encryption")
     }
-    let folders = Dictionary((export.folders ?? []).map { ($0.id ?? "", $0.name ?? "") }) { first, _ in first }
+    let groups = (export.folders ?? []) + (export.collections ?? [])
+    let names = Dictionary(groups.map { ($0.id ?? "", $0.name ?? "") }) { first, _ in first }
     var file = ImportedFile(.bitwarden)
     let withCode = items.filter { item in
       guard case .success(let item) = item.value else { return true }
@@ -190,7 +194,8 @@ enum BitwardenFile {
     file.add(withCode, named: { shownName($0.name, $0.login?.username) }) { item throws(EntryFault) in
       var entry = try SecretOrLink.entry(
         item.login?.totp ?? "", issuer: item.name, account: item.login?.username, at: time)
-      if let folder = item.folderId.flatMap({ folders[$0] }), !folder.isEmpty { entry.tags = [folder] }
+      let ids = (item.folderId.map { [$0] } ?? []) + (item.collectionIds ?? [])
+      entry.tags = Set(ids.compactMap { names[$0] }.filter { !$0.isEmpty }).sorted()
       return entry
     }
     return file

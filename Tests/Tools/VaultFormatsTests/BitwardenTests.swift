@@ -48,6 +48,18 @@ struct BitwardenTests {
     #expect(throws: VaultFormatError.wrongPassword) { try read(text, password: "pass word") }
   }
 
+  @Test func `the groups of an entry are its folder, or the collections of an organization`() throws {
+    let file = try read(
+      """
+      {"encrypted":false,"folders":[{"id":"f","name":"home"}],
+      "collections":[{"id":"c","organizationId":"o","name":"web"},{"id":"d","name":"ops/eu"}],"items":[
+      {"name":"A","folderId":"f","collectionIds":null,"login":{"totp":"GEZDGNBVGY3TQOJQ"}},
+      {"name":"B","folderId":null,"collectionIds":["d","c","gone"],"login":{"totp":"GEZDGNBVGY3TQOJR"}},
+      {"name":"C","login":{"totp":"GEZDGNBVGY3TQOJS"}}]}
+      """)
+    #expect(file.faults.isEmpty && file.entries.map(\.tags) == [["home"], ["ops/eu", "web"], []], "\(file)")
+  }
+
   @Test func `a change is refused before anything is decrypted`() async throws {
     let text = try await export(rounds: 5_000)
     let object = try JSONSerialization.jsonObject(with: Data(text.utf8))
