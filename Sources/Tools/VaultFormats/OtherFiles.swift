@@ -254,7 +254,10 @@ enum ProtonFile {
     guard let entries = export.entries?.items else { throw VaultFormatError.malformed(.proton) }
     var file = ImportedFile(.proton)
     file.add(entries, named: { $0.content.name ?? "" }) { entry throws(EntryFault) in
-      var read = try SecretOrLink.entry(entry.content.uri, issuer: entry.content.name, account: nil, at: time)
+      let (uri, name) = (entry.content.uri, entry.content.name)
+      // The name is that of the account, which an otpauth link has, too. A link of Steam has no names.
+      let isOTPAuth = uri.beginsInEitherCase(with: "otpauth:")
+      var read = try SecretOrLink.entry(uri, issuer: isOTPAuth ? nil : name, account: isOTPAuth ? name : nil, at: time)
       read.note = entry.note ?? ""
       return read
     }

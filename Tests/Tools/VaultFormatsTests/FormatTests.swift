@@ -225,6 +225,11 @@ struct FormatTests {
         "A: a GEZDGNBVGY3TQOJQ totp(period: 30) sha1 8 0"
       ),
       (
+        .proton,
+        #"{"version":1,"entries":[{"id":"1","content":{"uri":"otpauth://totp/a?secret=GEZDGNBVGY3TQOJQ","entry_type":"Totp","name":"a"},"note":null}]}"#,
+        "a GEZDGNBVGY3TQOJQ totp(period: 30) sha1 6 0"
+      ),
+      (
         .stratum,
         #"{"Authenticators":[{"Type":2,"Icon":null,"Issuer":"A","Username":"a","Secret":"GEZDGNBVGY3TQOJQ","Pin":null,"Algorithm":1,"Digits":6,"Period":30,"Counter":0,"CopyCount":0,"Ranking":0}],"Categories":[],"AuthenticatorCategories":[],"CustomIcons":[]}"#,
         "A: a GEZDGNBVGY3TQOJQ totp(period: 30) sha256 6 0"
