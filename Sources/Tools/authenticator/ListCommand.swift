@@ -29,7 +29,8 @@ struct ListCommand: ParsableCommand {
 
   func run() throws {
     guard !(lines && options.json) else {
-      throw Failure(.usage, "--lines prints names without codes, and --json does not", hint: "leave one of them out")
+      throw Failure(
+        .usage, "--lines and --json exclude one another: a picker reads names alone", hint: "leave one of them out")
     }
     let clearing = ClipboardClearing(seconds: try clearing.seconds())
     let opened = try options.open()

@@ -76,7 +76,7 @@ struct CopyTests {
     }
   }
 
-  @Test func `JSON is refused where no code may be printed, before a counter is used up`() async throws {
+  @Test func `JSON is refused where it is not what is printed, before a counter is used up`() async throws {
     try await withDesktop { desktop in
       for line in ["code bank --copy --json", "list --lines --json"] {
         let run = try await desktop.run(line)
