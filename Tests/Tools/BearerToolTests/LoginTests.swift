@@ -74,6 +74,20 @@ struct LoginTests {
     }
   }
 
+  @Test func `a nonce is refused where no ID token can have it, before an address is shown`() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let shell = BearerShell(folder)
+      try shell.configure([
+        "forge": [
+          "type: oauth2", "token_endpoint: http://127.0.0.1:1/token",
+          "authorization_endpoint: http://127.0.0.1:1/authorize", "client_id: c",
+        ]
+      ])
+      let login = try await shell.run("login --nonce n --paste forge")
+      #expect(login.code == 64 && login.fault == "not_offered" && login.errors[0].contains("--nonce"), "\(login)")
+    }
+  }
+
   @Test(
     "C-020 A client authenticates as its entry says", arguments: ["basic", "post", "private_key_jwt"])
   func authentication(way: String) async throws {

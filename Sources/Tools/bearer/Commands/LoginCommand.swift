@@ -113,6 +113,9 @@ struct LoginCommand: AsyncParsableCommand {
         hint:
           "`bearer login \(provider.id)` asks for a token, and so does `bearer token \(provider.id)` when it needs one")
     }
+    guard nonce == nil || provider.type == .openIDConnect else {
+      throw Failure(.notOffered("an ID token for --nonce: its entry has type: oauth2"), at: provider, for: account)
+    }
     let credentials = try username.map { Credentials(username: $0, password: try password(for: $0)) }
     // A code can be used once: what keeps the tokens from being stored is found before the person signs in.
     do throws(TokenStoreError) { try access.store.prepare(for: account.name) } catch { throw Failure(error) }
