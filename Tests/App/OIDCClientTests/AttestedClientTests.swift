@@ -228,6 +228,16 @@ struct AttestedClientTests {
     }
   }
 
+  @Test("A grant whose tokens are kept elsewhere brings tokens for the key of a combined proof")
+  func keptElsewhere() async throws {
+    let transport = ScriptedTransport([.success(.tokens(1, type: "DPoP"))])
+    let provider = IdentityProvider.plain(
+      authentication: .attestation(.dpop), dpop: .required, issuer: "https://login.example.com")
+    let client = ProviderClient(provider: provider, dependencies: Bench(transport).dependencies(SampleAttester()))
+    #expect(try await client.exchange(.refreshToken("r")).tokens.refreshToken == "refresh-1")
+    #expect(transport.sent.first?.value(of: "DPoP") != nil)
+  }
+
   @Test("Without an attester, or with tokens of another key, nothing is sent")
   func nothingSent() async throws {
     let (transport, result) = try await tokens(Self.provider(dpop: .off), attester: nil) { _, _ in .tokens(1) }

@@ -342,7 +342,7 @@ struct ManagerTests {
     }
   }
 
-  @Test("Where tokens must be bound, an exchange without a key is refused")
+  @Test("Where tokens must be bound, an exchange without a key is refused before the grant is spent")
   func required() async {
     let bench = Bench([.success(.tokens(1))])
     let service = IdentityProviderService { _ in bench.dependencies }
@@ -353,7 +353,7 @@ struct ManagerTests {
     let session = AccountSession(
       account: "work", client: client, store: MemoryStore(.sample(at: bench.clock.now, remaining: 0)))
     await #expect(throws: SessionError.provider(.tokenType("Bearer"))) { try await session.tokens() }
-    #expect(bench.transport.sent.count == 1)
+    #expect(bench.transport.sent.isEmpty)
   }
 
   // MARK: Configuration

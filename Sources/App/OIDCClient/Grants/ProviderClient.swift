@@ -188,13 +188,20 @@ public struct ProviderClient: Sendable {
   }
 
   /// Exchanges a grant whose tokens are kept elsewhere. An ID token is verified.
+  ///
+  /// - Throws: `.tokenType` before anything is sent if the entry demands bound tokens, and there is no key that the caller
+  ///   has, too.
   func exchange(_ grant: TokenRequest.Grant) async throws(OIDCError) -> TokenResponse {
     if case .password = grant, !provider.allowsPasswordGrant {
       throw .notOffered("the password grant: its entry does not allow it")
     }
     let provider = try await resolved()
+    // The proof of an attested client binds the tokens to the key of the attestation, which is the caller's.
+    let key = try await attestedKey(at: provider)
+    // The answer would be refused after the grant was spent.
+    guard provider.dpop != .required || key != nil else { throw .tokenType("Bearer") }
     let sentAt = dependencies.now()
-    let answer = try await tokenEndpoint(of: provider).redeem(grant)
+    let answer = try await tokenEndpoint(of: provider).redeem(grant, boundTo: key)
     var old: StoredAccount?
     if case .refreshToken(let token) = grant {
       // What is known of the account is the refresh token alone.
@@ -205,7 +212,7 @@ public struct ProviderClient: Sendable {
         user: nil, issuedAt: sentAt)
     }
     let account = try await verified(
-      answer, from: provider, nonce: nil, replacing: old, key: nil, sentAt: sentAt, needsIDToken: false)
+      answer, from: provider, nonce: nil, replacing: old, key: key, sentAt: sentAt, needsIDToken: false)
     return account.tokens.idToken == nil ? answer.withoutIDToken() : answer
   }
 
