@@ -90,6 +90,25 @@ struct MachineSettingsTests {
           "5:12: grant: \"client_credential\" is not one of user, client_credentials (did you mean client_credentials)"
         ])
   }
+
+  @Test func `a person and a machine account are no fallbacks of one another`() throws {
+    func faults(_ own: String, _ other: String) throws -> [String] {
+      try NamedFiles().with("s", "secret").faults(
+        """
+        providers:
+          a: { issuer: "https://a.example", client_id: c, fallbacks: [b]\(own) }
+          b: { issuer: "https://b.example", client_id: c\(other) }
+
+        """)
+    }
+    let machine = ", client_secret_file: s, grant: client_credentials"
+    let reason = "a person and a machine account are no fallbacks of one another"
+    #expect(
+      try faults("", machine) == ["2:63: providers.a.fallbacks[0]: has the grant client_credentials: \(reason)"])
+    #expect(try faults(machine, "") == ["2:63: providers.a.fallbacks[0]: has the grant user: \(reason)"])
+    #expect(try faults(machine, machine) == [])
+    #expect(try faults("", ", grant: user") == [])
+  }
 }
 
 @Suite("Attested clients in bearer.yaml")

@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import ConfigurationEngine
+internal import OIDCClient
 
 /// The rules that need all providers.
 extension SettingsBuilder {
@@ -26,10 +27,15 @@ extension SettingsBuilder {
     }
   }
 
-  /// A fallback exists, and no chain of fallbacks leads back to its beginning.
+  /// A fallback exists and has the same grant, and no chain of fallbacks leads back to its beginning.
   mutating func judgeFallbacks(of ids: [String]) {
     var done: Set<String> = []
     for id in ids { followFallbacks(of: id, from: [], &done, among: ids) }
+  }
+
+  /// Whose tokens the client of a provider asks for; `nil` if that is faulty.
+  private func grant(of id: String) -> ProviderVariations.AccountGrant? {
+    value(Keys.grant, at: SettingPath(pattern: Keys.grant.definition.pattern, names: [id]))
   }
 
   /// Follows the fallbacks of `id`, which `path` leads to. Visits each provider once, so each cycle has one fault.
@@ -40,6 +46,10 @@ extension SettingsBuilder {
     let path = path + [id]
     for (place, fallback) in elements(Keys.fallbacks, of: id) {
       refuseUnknown(fallback, at: place, among: ids)
+      if ids.contains(fallback), let own = grant(of: id), let other = grant(of: fallback), own != other {
+        refuse(
+          place, "has the grant \(other.rawValue): a person and a machine account are no fallbacks of one another")
+      }
       if fallback != id, let start = path.firstIndex(of: fallback) {
         // A provider that names itself breaks a rule of its own.
         refuse(place, "leads back: \((path[start...] + [fallback]).joined(separator: " → "))")
