@@ -35,13 +35,17 @@ struct StorePlace {
     }
   }
 
+  /// The folder from the root on: the same from whatever folder the command is started.
+  var folderFromRoot: String { URL(fileURLWithPath: folder).standardizedFileURL.path }
+
   func store() throws(Failure) -> any TokenStore {
     TokenFolder(path: folder, key: try source())
   }
 
   private func source() throws(Failure) -> any TokenKeySource {
     let file = TokenKeyFile(path: keyFile)
-    let keyring = KeyringKey(folder: folder)
+    let keyring = KeyringKey(
+      folder: folderFromRoot, earlierFolder: folder == folderFromRoot ? nil : folder)
     switch key {
     case .file: return file
     case .keyring: return keyring

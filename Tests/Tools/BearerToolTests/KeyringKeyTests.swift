@@ -48,4 +48,25 @@ struct KeyringKeyTests {
       #expect(try running.account("work")?.tokens.accessToken == "second")
     }
   }
+
+  @Test("The key is looked for under the folder from the root on, and then under the name of earlier versions")
+  func names() throws {
+    let here = FileManager.default.currentDirectoryPath
+    for (written, folder) in [("s", here + "/s"), ("./s/", here + "/s"), ("/a/../b/s", "/b/s")] {
+      #expect(try StorePlace(folder: written, key: .file, environment: [:]).folderFromRoot == folder)
+    }
+    let key = TokenKey()
+    for place in ["/a/s", "s"] {
+      let asked = LockedValue<[String]>([])
+      let keyring = KeyringKey(
+        folder: "/a/s", earlierFolder: "s",
+        secret: { attributes in
+          let store = attributes["store"] ?? ""
+          asked.withLock { $0.append(store) }
+          return store == place ? key.bytes : nil
+        })
+      #expect(try keyring.key() == key)
+      #expect(asked.withLock { $0 } == (place == "s" ? ["/a/s", "s"] : ["/a/s"]))
+    }
+  }
 }
