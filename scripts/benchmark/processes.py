@@ -14,16 +14,20 @@ class Failed(Exception):
     """The benchmark failed; the message gives the reason."""
 
 
-def raise_descriptor_limit(least=0):
-    """Raises the limit of this process and its children to all that is allowed. Root raises that to `least` as well."""
+def raise_descriptor_limit(wanted=0):
+    """Raises the limit of this process and its children to all that is allowed, and to `wanted` if that may be raised.
+
+    Only root with CAP_SYS_RESOURCE may. Returns the limit of each process.
+    """
     _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = max(allowed, least)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    except (ValueError, OSError):
-        raise Failed(f"{least:,} descriptors are required and {allowed:,} are allowed\n"
-                     "hint: raise `ulimit -n`, which needs CAP_SYS_RESOURCE") from None
-    return most
+    if wanted > allowed:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
+            return wanted
+        except (ValueError, OSError):
+            pass
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
+    return allowed
 
 
 def free_port():
