@@ -57,10 +57,7 @@ extension ParsableCommand {
   /// Describes a command line that cannot be parsed.
   private static func usageFailure(_ error: any Error, of arguments: [String]) -> Failure {
     let message = Self.message(for: error)
-    // The parser knows no more of an unknown command than that its word is not expected.
-    if message.lowercased().contains("unexpected argument"),
-      let unknown = UnknownCommand(in: arguments, of: Self.self), message.contains("'\(unknown.word)'")
-    {
+    if let unknown = UnknownCommand(in: arguments, of: Self.self), isAbout(unknown, message) {
       let list = "`\(unknown.path) --help` lists the commands"
       return Failure(
         .usage, "unknown command \(unknown.word)",
@@ -69,6 +66,13 @@ extension ParsableCommand {
     let name = configuration.commandName ?? "command"
     return Failure(
       .usage, message, hint: "`\(name) --help` lists the commands, `\(name) COMMAND --help` its options")
+  }
+
+  /// Whether `message` of the parser results from an unknown command. The parser knows no more of such a command than
+  /// that its word is not expected. If an option follows the word, it names that option alone, which it does not know.
+  private static func isAbout(_ unknown: UnknownCommand, _ message: String) -> Bool {
+    if message.lowercased().contains("unexpected argument") { return message.contains("'\(unknown.word)'") }
+    return message.hasPrefix("Unknown option") && !unknown.mayBeArgument
   }
 
   private static func report(_ failure: Failure) -> Int32 {

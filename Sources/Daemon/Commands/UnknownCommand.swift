@@ -8,6 +8,8 @@ struct UnknownCommand {
   let path: String
   /// The command that was probably meant.
   let meant: String?
+  /// Whether the word may be an argument of a command that may be left out.
+  let mayBeArgument: Bool
 
   /// Returns the first unknown command among `arguments`; `nil` if each word in the place of a command names one.
   init?(in arguments: [String], of root: any ParsableCommand.Type) {
@@ -24,6 +26,7 @@ struct UnknownCommand {
       word = argument
       self.path = path.joined(separator: " ")
       meant = Suggestions.nearest(to: argument, in: subcommands.map(Self.name))
+      mayBeArgument = command.configuration.defaultSubcommand != nil
       return
     }
     return nil

@@ -89,9 +89,12 @@ struct ProgramTests {
     ])
   func unknownCommand(program: String, words: String, hint: String) async throws {
     let arguments = words.split(separator: " ").map(String.init)
-    let run = try await ChildProcess.run(Places.product(program), arguments)
-    #expect(run.exit == .code(64) && run.output == [])
-    #expect(run.errors == ["error: unknown command \(arguments.last ?? "")", "hint: \(hint)"])
+    // With an option after the word, the parser complains of the option alone.
+    for options in [[], ["-c", "gate.yaml"], ["--json"]] {
+      let run = try await ChildProcess.run(Places.product(program), arguments + options)
+      #expect(run.exit == .code(64) && run.output == [])
+      #expect(run.errors == ["error: unknown command \(arguments.last ?? "")", "hint: \(hint)"], "\(options)")
+    }
   }
 
   @Test("The version names program, release, commit and OpenSSL", arguments: ["sallyport", "attest"])
