@@ -219,6 +219,16 @@ struct AppCommandTests {
     }
   }
 
+  @Test("an enrolment that the backend refuses gets no advice about the phone's prompts")
+  func refusedEnrolment() async throws {
+    try await BackendBehindGate.serving { household in
+      let app = try await CommandLineApp(household)
+      let name = String(repeating: "n", count: 129)
+      let run = try await app.run("enroll", "--user", name, "--answers", "approve,approve")
+      #expect(run.exit == .code(77) && run.errors == ["error: username has 1 to 128 characters"], "\(run.errors)")
+    }
+  }
+
   @Test("A-021 A-023 B-073 the second factor is given by a code of an authenticator, and the session is full")
   func secondFactor() async throws {
     try await BackendBehindGate.serving { household in

@@ -34,7 +34,9 @@ struct EnrollCommand: AsyncParsableCommand {
     try await choose(on: model, app)
     let state = await model.state
     guard case .enrolled(let method, let authMethod) = state.phase else {
-      let hint = with == nil && state.options.contains(.usePasscode) ? "--with passcode uses the passcode" : nil
+      // Another unlock does not help against a refusal of the backend.
+      let offersPasscode = with == nil && app.lastRefusalCode == nil && state.options.contains(.usePasscode)
+      let hint = offersPasscode ? "--with passcode uses the passcode" : nil
       let failure = app.failure(state.errorText ?? state.message)
       let taken =
         app.lastRefusalCode == "session_required"
