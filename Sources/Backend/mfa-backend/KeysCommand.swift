@@ -28,6 +28,10 @@ struct KeysCommand: AsyncParsableCommand {
     var name: String?
 
     func run() async throws {
+      guard name != "" else {
+        throw Failure(
+          .usage, "--name: the name of a key is not empty", hint: "without --name, the key gets a name of its own")
+      }
       let key = Base64.encode(Entropy.system.bytes(32))
       Console.print("[" + JSONText.object(["name": name ?? Self.freshName(), "key": key]) + "]")
     }

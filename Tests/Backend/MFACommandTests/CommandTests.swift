@@ -314,6 +314,14 @@ struct CommandTests {
     }
   }
 
+  @Test("keys make refuses an empty name, with which no command would read the file")
+  func namelessKey() async throws {
+    let refused = try await mfa(["keys", "make", "--name", ""])
+    #expect(refused.exit == .code(64) && refused.output.isEmpty, "\(refused)")
+    #expect(refused.errors.first == "error: --name: the name of a key is not empty")
+    #expect(try await mfa(["keys", "make", "--name", "spring"]).exit == .code(0))
+  }
+
   @Test("a command that cannot write its output exits with 74")
   func fullOutput() async throws {
     try await Places.withTemporaryFolder { folder in
