@@ -23,6 +23,9 @@ struct BackendStoreTests {
       }
       var status = stat()
       #expect(lstat(backup, &status) == 0 && status.st_mode & 0o777 == 0o600)
+      let folder = try await place.operate("store", "restore", place.folder)
+      #expect(folder.exit == .code(66), "\(folder)")
+      #expect(folder.errors.first == "error: \(place.folder): cannot be read: Is a directory")
       let again = try await place.operate("store", "backup", backup)
       #expect(again.exit == .code(73) && again.errors.first == "error: \(backup): file exists", "\(again)")
       try await place.enrol(TestPhone(username: "bob"))

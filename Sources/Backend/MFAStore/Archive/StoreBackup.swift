@@ -156,6 +156,11 @@ public struct StoreBackup: Sendable, Hashable {
     guard access(path, R_OK) == 0 else {
       throw errno == ENOENT ? .missing : .unreadable(reason: String(cString: strerror(errno)))
     }
+    // SQLite reports a folder as an I/O error, which would count as damage.
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
+      throw .unreadable(reason: String(cString: strerror(EISDIR)))
+    }
     do {
       let (row, accounts) = try Self.open(path).read { db in
         let sql = SQLiteSession(db: db)

@@ -106,7 +106,8 @@ extension Failure {
     case .exists: self.init(.cannotCreate, "\(file): file exists", hint: "name another file, or remove this one")
     case .unreadable(let reason):
       self.init(
-        .noInput, "\(file): cannot be read: \(reason)", hint: "check the mode of the file; nothing was changed")
+        .noInput, "\(file): cannot be read: \(reason)",
+        hint: "name a file that this user can read; nothing was changed")
     case .foreign(let reason):
       self.init(
         .badData, "\(file): not a backup that this mfa-backend can read: \(reason)",
