@@ -107,10 +107,18 @@ public struct BackupFile: Sendable {
     }
   }
 
+  /// Opens a read-only connection.
+  ///
+  /// Commands with `--store` that work on a backup, such as `store check`, give it a write-ahead log. Even a reader of
+  /// such a file creates companion files in its folder, which may be read-only, unless the file is declared immutable.
   private static func open(_ path: String) throws -> DatabaseQueue {
     var configuration = Configuration()
     configuration.readonly = true
-    return try DatabaseQueue(path: path, configuration: configuration)
+    // A companion file belongs to a process that works on the file, or has commits that are in no other file. In a
+    // URI, a path with two slashes in front would name a host.
+    let isInUse = ["-wal", "-shm", "-journal"].contains { access(path + $0, F_OK) == 0 }
+    let name = isInUse || path.hasPrefix("//") ? path : ImmutableFile.name(of: path)
+    return try DatabaseQueue(path: name, configuration: configuration)
   }
 
   /// Converts errors of the new file. A `BackupError` is thrown unchanged.

@@ -45,11 +45,16 @@ private struct FileStatistics {
     configuration.busyMode = .timeout(1)
     configuration.label = "sallyport.statistics"
     let isOpenElsewhere = access(path + "-shm", F_OK) == 0
-    return try DatabaseQueue(path: isOpenElsewhere ? path : "file:\(escaped)?immutable=1", configuration: configuration)
+    let name = isOpenElsewhere ? path : ImmutableFile.name(of: path)
+    return try DatabaseQueue(path: name, configuration: configuration)
   }
+}
 
-  /// The path for an SQLite URI, in which `?`, `#` and `%` are special.
-  private var escaped: String {
-    path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
+/// A database file that no process changes. SQLite reads it without locks and companion files.
+enum ImmutableFile {
+  /// The name under which SQLite opens the file at `path`: a URI, in which `?`, `#` and `%` are special.
+  static func name(of path: String) -> String {
+    let escaped = path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
+    return "file:\(escaped)?immutable=1"
   }
 }

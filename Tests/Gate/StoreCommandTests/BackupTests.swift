@@ -206,6 +206,26 @@ struct BackupTests {
     }
   }
 
+  @Test("A backup that another command has opened is restored without a file next to it, as from a read-only folder")
+  func openedBackup() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await StoreKind.sqlite.newURL(in: folder)
+      _ = try await Self.fill(StoreKind.sqlite.open(url))
+      let media = folder + "/50% of #1?"
+      try FileManager.default.createDirectory(atPath: media, withIntermediateDirectories: false)
+      let file = media + "/b"
+      #expect(try await store("backup", file, "--store", url).status == 0)
+      // A gate's store has a write-ahead log, and so has a backup that a command has opened as a store.
+      let queue = try DatabaseQueue(path: file)
+      try await queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = WAL") }
+      try queue.close()
+      #expect(try FileManager.default.contentsOfDirectory(atPath: media) == ["b"])
+      let restored = try await store("restore", file, "--store", url)
+      #expect(restored.status == 0, "\(restored.errors)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: media) == ["b"])
+    }
+  }
+
   @Test("A backup whose file appears during the copy leaves that file as it is, and reports that it exists")
   func overtaken() async throws {
     try await Places.withTemporaryFolder { folder in
