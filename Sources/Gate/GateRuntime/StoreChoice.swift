@@ -21,12 +21,24 @@ extension GateSettings.Store {
 
   /// Checks the store settings without opening the store.
   ///
-  /// - Throws: `StartError` if libpq rejects the URL, or if every user of the machine can access the SQLite file.
+  /// - Throws: `StartError` if libpq rejects the URL, if the path of the SQLite file is that of a folder, or if every
+  ///   user of the machine can access the file.
   package func judge() throws(StartError) {
     switch self {
-    case .sqlite(let path): try Self.requirePrivate(path)
+    case .sqlite(let path):
+      try Self.requireFile(path)
+      try Self.requirePrivate(path)
     case .postgres(let url, let passwordFile): _ = try Self.judgedParameters(url, passwordFile: passwordFile)
     }
+  }
+
+  /// Requires that no folder is in the place of the file.
+  private static func requireFile(_ path: String) throws(StartError) {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }
+    throw StartError(
+      "store.url", "\(path) is a folder",
+      hint: "name a file of the gate's own in it, for example sqlite://\(path)/state.db; it may not exist yet")
   }
 
   /// Requires that other users cannot access the file and its write-ahead log, which hold the identity signing keys

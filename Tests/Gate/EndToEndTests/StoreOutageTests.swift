@@ -67,15 +67,17 @@ struct StoreOutageTests {
   func absent() async throws {
     let backend = try await EchoBackend()
     try await Places.withTemporaryFolder { folder in
-      // A folder is no database; SQLite cannot open it.
-      try FileManager.default.createDirectory(
-        atPath: folder + "/state.db", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+      // SQLite opens no other file as a database.
+      let path = folder + "/state.db"
+      let isMade = FileManager.default.createFile(
+        atPath: path, contents: Data(repeating: 0x78, count: 4096), attributes: [.posixPermissions: 0o600])
+      try #require(isMade)
       let gate = try await RunningGate(GateConfiguration(upstream: backend.upstream), in: folder)
       defer { gate.process.kill() }
       let visitor = try Visitor(gate)
       #expect(try await visitor.send("GET", "/attest/challenge").status == 503)
       _ = try await gate.log.first("a warning") { $0.message.hasPrefix("store not opened") }
-      try FileManager.default.removeItem(atPath: folder + "/state.db")
+      try FileManager.default.removeItem(atPath: path)
       let device = try await visitor.registeredDevice()
       try await expectEcho(over: visitor.open(device.headers(over: await visitor.challenge())))
     }

@@ -110,15 +110,16 @@ struct LogTests {
   @Test("The log has no line below the configured level")
   func level() async throws {
     try await Self.serving { gate, _ in
-      // Without a configured route, the start logs a warning. A folder is no database.
-      let folder = gate.folder.path + "/folder"
-      try FileManager.default.createDirectory(
-        atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+      // Without a configured route, the start logs a warning. SQLite opens no other file as a database.
+      let path = gate.folder.path + "/other.db"
+      let isMade = FileManager.default.createFile(
+        atPath: path, contents: Data(repeating: 0x78, count: 4096), attributes: [.posixPermissions: 0o600])
+      try #require(isMade)
       let line = try await Self.firstLine(
         with: "\"level\"", of: gate,
         [
           "log.level=error", "metrics.listen=127.0.0.1:0", "app_attest.enforcement=off",
-          "store.url=sqlite://\(folder)",
+          "store.url=sqlite://\(path)",
         ])
       #expect(line.contains(#""level":"error""#) && line.contains("store not opened"))
     }

@@ -35,6 +35,20 @@ struct FirstUseTests {
     #expect(text.contains("store.url: \(folder)/tls-ca.pem is not a database") && !text.contains("chmod"), "\(text)")
   }
 
+  @Test(
+    "A folder in the place of the store is named as that, and its mode is not to be changed",
+    arguments: ["run", "check"], [mode_t(0o755), 0o700])
+  func folderAsStore(command: String, mode: mode_t) async throws {
+    let (refused, folder) = try await changed([command]) { text in
+      let place = text.firstMatch(of: /sqlite:\/\/(\/.*\/)state\.db/)?.1 ?? "/nowhere/"
+      #expect(mkdir("\(place)folder", mode) == 0)
+      return text.replacing("state.db", with: "folder")
+    }
+    #expect(refused.status == 78)
+    let text = (refused.output + refused.errors).joined(separator: "\n")
+    #expect(text.contains("store.url: \(folder)/folder is a folder") && !text.contains("chmod"), "\(text)")
+  }
+
   @Test("An upstream that is no WebSocket server is named with its answer; one that is passes")
   func upstreams() async throws {
     let server = try ChildProcess(
