@@ -63,7 +63,8 @@ struct ConnectCommand: AsyncParsableCommand {
     let engine = try DeviceSession.makeEngine()
     let socket = try await open(GateURL(url), through: engine)
     if showHandshake { StandardError.write(Handshake.text(of: socket.response)) }
-    let pipe = SocketPipe(engine: engine, socket: socket, isBinary: binary, isJSON: options.json)
+    let pipe = SocketPipe(
+      engine: engine, socket: socket, isBinary: binary, isJSON: options.json, hasCertificate: cert != nil)
     if ping { try await pipe.measurePing() }
     if let once {
       try await pipe.exchange(once, timeout: .seconds(Int64(timeout)))
@@ -111,7 +112,8 @@ extension Failure {
       .transport(.untrusted(let reason)) where Self.isRefusedCertificate(reason):
       self.init(
         .protocolFault, "the gate refuses this client certificate: \(reason)",
-        hint: "it has to be issued by an authority in `debug_mtls.client_ca_file` of the gate, and not have expired")
+        hint: "it has to be issued by an authority in `debug_mtls.client_ca_file` of the gate, and be neither expired nor "
+          + "revoked")
     case .transport(let error): self.init(error)
     case .refused(let refusal):
       let failure = Failure(.assertionFailed(refusal))

@@ -10,6 +10,8 @@ struct SocketPipe: Sendable {
   let socket: ClientWebSocket
   let isBinary: Bool
   let isJSON: Bool
+  /// Whether a client certificate opened the socket, and no device.
+  let hasCertificate: Bool
 
   /// Prints the round-trip time of a Ping to standard error.
   func measurePing() async throws(Failure) {
@@ -30,7 +32,7 @@ struct SocketPipe: Sendable {
     case .message(let message): write(message)
     case .ended where isLate: throw Failure(.retryLater, "no answer within \(timeout.components.seconds) seconds")
     case .ended(let ending):
-      throw Self.failure(ending) ?? Failure(.protocolFault, "the server closed the socket without an answer")
+      throw self.failure(ending) ?? Failure(.protocolFault, "the server closed the socket without an answer")
     }
     await socket.close()
     while case .message = try await next() {}
@@ -77,7 +79,7 @@ struct SocketPipe: Sendable {
     switch fault.get() {
     case .input(let failure): throw failure
     case .socket(let failure) where ending.code == nil: throw failure
-    case .socket, nil: if let failure = Self.failure(ending) { throw failure }
+    case .socket, nil: if let failure = self.failure(ending) { throw failure }
     }
     return event
   }
@@ -151,10 +153,12 @@ struct SocketPipe: Sendable {
   }
 
   /// `nil` for an ordinary end.
-  private static func failure(_ ending: ClientWebSocket.Ending) -> Failure? {
+  private func failure(_ ending: ClientWebSocket.Ending) -> Failure? {
     let reason = ending.reason.isEmpty ? "" : ": \(ending.reason)"
     return switch ending.code {
     case CloseCode.normal.rawValue: nil
+    case CloseCode.revoked.rawValue where hasCertificate:
+      Failure(.refused, "the server closed the socket with 3003\(reason)")
     case CloseCode.revoked.rawValue: Failure(.refused, "this device's key was revoked\(reason)")
     case CloseCode.serviceRestart.rawValue, CloseCode.tryAgainLater.rawValue, CloseCode.goingAway.rawValue,
       CloseCode.timeout.rawValue:
