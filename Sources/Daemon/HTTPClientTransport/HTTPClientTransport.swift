@@ -262,8 +262,7 @@ extension TransportError {
     case is PinMismatch: self = .untrusted("the server's public key is none of the pinned ones")
     case let error as NIOSSLError: self = Self(error)
     case let error as NIOSSLExtraError: self = .untrusted("\(error)")
-    case let error as NIOConnectionError:
-      self = .unreachable(error.connectionErrors.last.map { "\($0.error)" } ?? "\(error.host) has no address")
+    case is NIOConnectionError: self = .unreachable(ConnectionFault.reason(of: error))
     case let error as HTTPClientError where error == .connectTimeout:
       self = .unreachable("no connection within the time allowed")
     case let error as HTTPClientError where [.invalidURL, .emptyHost, .emptyScheme].contains(error):
@@ -272,7 +271,8 @@ extension TransportError {
       self = .untrusted("no handshake within the time allowed")
     case let error as MalformedAnswer: self = .malformed(error.text)
     case is HTTPParserError: self = .malformed("\(error)")
-    case let error as IOError where error.errnoCode == 111: self = .unreachable("\(error)")
+    case let failure as IOError where failure.errnoCode == 111:
+      self = .unreachable(ConnectionFault.reason(of: failure))
     case let error as ChannelError where error.isConnectTimeout:
       self = .unreachable("no connection within the time allowed")
     // With TLS 1.3, the request may be on its way by then. The server reads none on a connection that it refuses.

@@ -270,6 +270,14 @@ struct ProxiedExchangeTests {
     #expect(reason.contains("the proxy http://127.0.0.1:\(port) (https_proxy)"))
   }
 
+  @Test func `a server that does not listen is reported in words for people`() async throws {
+    let port = try Places.freePort()
+    let direct = HTTPClientTransport(.init(exchangeTime: .seconds(20)))
+    await #expect(throws: TransportError.unreachable("Connection refused")) {
+      try await direct.send(HTTPRequest(url: try url("http://127.0.0.1:\(port)/")))
+    }
+  }
+
   @Test func `a faulty variable is named before anything is sent`() async throws {
     let error = await #expect(throws: TransportError.self) {
       try await transport("socks5://u:hunter2@127.0.0.1:1").send(HTTPRequest(url: try url("https://\(Self.name)/")))
