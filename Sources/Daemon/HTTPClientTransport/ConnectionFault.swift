@@ -73,6 +73,7 @@ public enum ConnectionFault {
     for (word, meaning) in [
       ("CERTIFICATE_VERIFY_FAILED", "the certificate was not issued by a trusted CA, or has expired"),
       ("WRONG_VERSION_NUMBER", "the server does not speak TLS"),
+      ("EOF during handshake", "the server closed the connection"),
       ("TLSV1_ALERT", "the server refused the handshake"), ("SSLV3_ALERT", "the server refused the handshake"),
     ] where text.contains(word) {
       return meaning

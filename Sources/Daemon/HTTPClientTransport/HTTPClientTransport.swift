@@ -261,7 +261,7 @@ extension TransportError {
     case is NameMismatch: self = .untrusted("the certificate is not for this name")
     case is PinMismatch: self = .untrusted("the server's public key is none of the pinned ones")
     case let error as NIOSSLError: self = Self(error)
-    case let error as NIOSSLExtraError: self = .untrusted("\(error)")
+    case is NIOSSLExtraError: self = .untrusted(ConnectionFault.reason(of: error))
     case is NIOConnectionError: self = .unreachable(ConnectionFault.reason(of: error))
     case let error as HTTPClientError where error == .connectTimeout:
       self = .unreachable("no connection within the time allowed")
@@ -276,8 +276,7 @@ extension TransportError {
     case let error as ChannelError where error.isConnectTimeout:
       self = .unreachable("no connection within the time allowed")
     // With TLS 1.3, the request may be on its way by then. The server reads none on a connection that it refuses.
-    case let error as BoringSSLError where Self.refusesCertificate(error):
-      self = .untrusted("the server refuses the client's certificate, or asks for one: \(error)")
+    case let error as BoringSSLError where Self.refusesCertificate(error): self = Self.refusal(by: error)
     default: self = .lost(ConnectionFault.reason(of: error))
     }
   }
@@ -289,13 +288,22 @@ extension TransportError {
       && ["CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED"].contains { text.contains($0) }
   }
 
+  /// Names the server's alert, such as `certificate expired`. BoringSSL's text also has places in its source.
+  private static func refusal(by error: BoringSSLError) -> Self {
+    let text = "\(error)"
+    let start = text.firstRange(of: "ALERT_")?.upperBound ?? text.endIndex
+    let alert = text[start...].prefix { $0.isLetter || $0 == "_" }.lowercased().replacing("_", with: " ")
+    return .untrusted("the server refuses the client's certificate, or asks for one: \(alert)")
+  }
+
   private init(_ error: NIOSSLError) {
     switch error {
-    case .handshakeFailed(let reason): self = .untrusted("\(reason)")
+    case .handshakeFailed(let reason) where Self.refusesCertificate(reason): self = Self.refusal(by: reason)
+    case .handshakeFailed: self = .untrusted(ConnectionFault.reason(of: error))
     case .unableToValidateCertificate: self = .untrusted("the certificate is not for this name")
     case .failedToLoadCertificate, .failedToLoadPrivateKey, .noSuchFilesystemObject:
       self = .untrusted("the file with the roots cannot be read")
-    default: self = .lost("\(error)")
+    default: self = .lost(ConnectionFault.reason(of: error))
     }
   }
 }

@@ -278,6 +278,16 @@ struct ProxiedExchangeTests {
     }
   }
 
+  @Test func `a certificate of an unknown CA is reported in words for people`() async throws {
+    try await withServer { server, proxy in
+      let words = "the TLS handshake failed: the certificate was not issued by a trusted CA, or has expired"
+      await #expect(throws: TransportError.untrusted(words)) {
+        try await transport(proxy.url).send(HTTPRequest(url: try url("https://\(Self.name)/")))
+      }
+      #expect(server.requests.isEmpty)
+    }
+  }
+
   @Test func `a faulty variable is named before anything is sent`() async throws {
     let error = await #expect(throws: TransportError.self) {
       try await transport("socks5://u:hunter2@127.0.0.1:1").send(HTTPRequest(url: try url("https://\(Self.name)/")))
