@@ -212,6 +212,26 @@ struct CACommandTests {
     }
   }
 
+  @Test("A subject whose names are empty or longer than X.509 allows is refused, and no file is written")
+  func nameLengths() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let long = String(repeating: "n", count: 65)
+      for options in [
+        ["--organization", ""], ["--organization", long], ["--common-name", ""], ["--common-name", long],
+      ] {
+        for command in ["init", "issue"] {
+          let refused = try await ca([command] + options, in: folder)
+          #expect(refused.exit == .code(64), "\(refused)")
+          #expect(refused.errors.first == "error: \(options[0]) must have 1 to 64 characters.", "\(refused)")
+        }
+      }
+      #expect(try await ca("issue", long, in: folder).exit == .code(64))
+      #expect(!FileManager.default.fileExists(atPath: folder + "/config"))
+      #expect(try await ca("init", "--organization", String(long.dropLast()), in: folder).exit == .code(0))
+      #expect(try await ca("issue", "--common-name", "Jörg", in: folder).exit == .code(0))
+    }
+  }
+
   @Test("The help names the option for an import that reports a wrong MAC")
   func legacyHelp() async throws {
     try await Places.withTemporaryFolder { folder in

@@ -68,6 +68,14 @@ struct CASubject: ParsableArguments {
 
   func validate() throws {
     guard (1...36500).contains(days) else { throw ValidationError("--days must be 1 to 36500.") }
+    try Self.requireLength(of: organization, "--organization")
+  }
+
+  /// Requires that a value of the subject has the length that RFC 5280 (appendix A.1) gives to common names and
+  /// organizations. Some readers refuse certificates with other values.
+  static func requireLength(of value: String?, _ name: String) throws {
+    guard let value, !(1...64).contains(value.unicodeScalars.count) else { return }
+    throw ValidationError("\(name) must have 1 to 64 characters.")
   }
 
   func name(_ commonName: String) -> DistinguishedName {
@@ -96,6 +104,8 @@ struct CAInitCommand: ParsableCommand {
 
   @Option(help: ArgumentHelp("The common name of the CA.", valueName: "text"))
   var commonName = "Debug CA"
+
+  func validate() throws { try CASubject.requireLength(of: commonName, "--common-name") }
 
   func run() throws {
     try options.report { () throws(ClientAuthorityError) in
@@ -126,6 +136,13 @@ struct CAIssueCommand: ParsableCommand {
 
   @Option(help: ArgumentHelp("The common name of the client; the default is its name.", valueName: "text"))
   var commonName: String?
+
+  func validate() throws {
+    try CASubject.requireLength(of: commonName, "--common-name")
+    if commonName == nil && client.unicodeScalars.count > 64 {
+      throw ValidationError("A client's name of more than 64 characters needs a --common-name.")
+    }
+  }
 
   func run() throws {
     try options.report { () throws(ClientAuthorityError) in
