@@ -116,18 +116,21 @@ struct VaultOptions: ParsableArguments {
 
   /// The passphrase, from the file or the terminal.
   func passphrase(_ question: String) throws(Failure) -> String {
-    if let namedFile { return try InputFile.firstLine(namedFile) }
+    if let namedFile { return try Self.passphrase(in: namedFile) }
     return try Self.ask(question, file: "--passphrase-file")
   }
 
   /// A new passphrase, from the file or twice from the terminal.
   func newPassphrase() throws(Failure) -> String {
-    if let namedFile {
-      let passphrase = try InputFile.firstLine(namedFile)
-      guard !passphrase.isEmpty else { throw Failure(.usage, "the first line of \(namedFile) is empty") }
-      return passphrase
-    }
+    if let namedFile { return try Self.passphrase(in: namedFile) }
     return try Self.askTwice("New passphrase: ", file: "--passphrase-file")
+  }
+
+  /// The first line of `file`. No vault has an empty passphrase: the program that was to write the file has failed.
+  private static func passphrase(in file: String) throws(Failure) -> String {
+    let passphrase = try InputFile.firstLine(file)
+    guard !passphrase.isEmpty else { throw Failure(.usage, "the first line of \(file) is empty") }
+    return passphrase
   }
 
   /// Asks the terminal for a secret.

@@ -237,6 +237,9 @@ struct CommandTests {
       try Data("wrong\n".utf8).write(to: URL(fileURLWithPath: wrong))
       let refused = try await shell.run("code alice --passphrase-file", wrong)
       #expect(refused.code == 77 && refused.errors[0].contains("wrong passphrase"))
+      try Data("\n".utf8).write(to: URL(fileURLWithPath: wrong))
+      let empty = try await shell.run("code alice --passphrase-file", wrong)
+      #expect(empty.code == 64 && empty.errors == ["error: the first line of \(wrong) is empty"], "\(empty)")
       var flipped = good
       flipped[good.count / 2] ^= 1
       for (bytes, sentence) in [
