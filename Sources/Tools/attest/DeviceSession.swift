@@ -63,13 +63,15 @@ extension Device {
     if let platform, platform != self.platform {
       throw Failure(
         .usage, "the device \(name) is of the platform \(self.platform.rawValue), not \(platform.rawValue)",
-        hint: "--device NAME names another device, `attest device new NAME --platform \(platform.rawValue)` makes one")
+        hint: "--device NAME names another device, `attest device new NAME --platform \(platform.rawValue) --authority "
+          + "DIR` makes one")
     }
     // Any app can run on an Android device: its maker vouches for the hardware alone.
     if case .ios(let app) = model, app.appID != authority.appID {
       throw Failure(
         .usage, "the device \(name) runs \(app.appID), and the authority vouches for \(authority.appID) alone",
-        hint: "--device NAME names another device, `attest device new NAME` makes one that runs the authority's app")
+        hint: "--device NAME names another device, `attest device new NAME --authority DIR` makes one that runs the "
+          + "authority's app")
     }
   }
 }

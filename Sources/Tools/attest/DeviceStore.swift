@@ -69,7 +69,7 @@ struct DeviceStore: Sendable {
     } catch  where error.isAbsence {
       throw Failure(
         .noInput, "there is no device \(name)",
-        hint: "`attest device list` shows those there are, `attest device new \(name)` makes it")
+        hint: "`attest device list` shows those there are, `attest device new \(name) --authority DIR` makes it")
     } catch {
       throw Failure(.noInput, "\(error)")
     }

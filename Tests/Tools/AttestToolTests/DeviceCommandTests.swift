@@ -86,6 +86,16 @@ struct DeviceCommandTests {
     #expect(try await place.run(["device", "list"]).output.hasPrefix("twice  "))
   }
 
+  @Test("The hint for a missing device has a command that makes it")
+  func missingDevice() async throws {
+    let place = try Workplace()
+    let outcome = try await place.run(["device", "show", "phone"])
+    let hint = outcome.errorLines.last
+    #expect(hint?.contains("`attest device new phone --authority DIR` makes it") == true, "\(outcome.errors)")
+    let made = try await place.run(["device", "new", "phone", "--authority", authority(in: place)])
+    #expect(made.status == 0, "\(made.errors)")
+  }
+
   @Test("A device that is in use is not removed")
   func inUse() async throws {
     let place = try Workplace()
