@@ -20,6 +20,7 @@ public struct SQLiteArchive: StoreArchive {
     guard access(path, F_OK) == 0 else {
       return SchemaState(version: 0, newest: SQLiteSchema.migrator.migrations.count)
     }
+    try StoreFileLock.requireNoFolder(at: path)
     do { return try open().read(SQLiteSchema.state) } catch { throw StoreError(error) }
   }
 

@@ -12,8 +12,9 @@ final class StoreFileLock: Sendable {
   private let descriptor: Int32
 
   /// - Throws: `.locked` if another process holds a conflicting lock; `.unreachable` after an interrupted
-  ///   replacement.
+  ///   replacement, or if `path` is that of a folder, next to which no lock file is made.
   init(of path: String, _ kind: Kind) throws(StoreError) {
+    try Self.requireNoFolder(at: path)
     descriptor = try Self.openLock(beside: path)
     do throws(StoreError) {
       let operation = kind == .shared ? LOCK_SH : LOCK_EX
@@ -30,6 +31,13 @@ final class StoreFileLock: Sendable {
   }
 
   deinit { close(descriptor) }
+
+  /// Refuses a folder, which SQLite reports as an I/O error or as a file that cannot be opened.
+  static func requireNoFolder(at path: String) throws(StoreError) {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }
+    throw StoreError(systemError: EISDIR)
+  }
 
   /// Opens `PATH.lock` and creates it if necessary.
   ///

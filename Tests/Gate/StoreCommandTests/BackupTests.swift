@@ -201,6 +201,14 @@ struct BackupTests {
       let unreadable = try await store("restore", folder, "--store", url)
       #expect(unreadable.status == 66 && unreadable.errors.joined().contains("cannot be read: Is a directory"))
       #expect(try await store("backup", folder + "/b", "--store", "sqlite://\(folder)/none.db").status == 66)
+      // A folder in the place of the store gets no lock file next to it.
+      let place = folder + "/place"
+      try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+      for command in [["check"], ["migrate"], ["rotate"], ["backup", folder + "/b"]] {
+        let refused = try await store(command + ["--store", "sqlite://\(place)"])
+        #expect(refused.status == 69 && refused.errors.first?.contains(": Is a directory") == true, "\(refused)")
+      }
+      #expect(!FileManager.default.fileExists(atPath: place + ".lock"))
       #expect(try await store("backup", folder + "/b").status == 64)
       #expect(try await store("backup", folder + "/b", "--store", "nonsense").status == 64)
     }
