@@ -191,8 +191,8 @@ public actor DeviceEnrolment {
         try await clear(&record, endingSessionOf: login)
         if case .unenroll = change { return }
       case .refused:
-        // Another app instance has a device with this id: the record came here from the backup of another phone, or the
-        // app has another attested key since. No attempt with this id can succeed.
+        // Another app instance has a device with this id, as where the record came here from the backup of another phone.
+        // Without a working enrolment, no attempt with this id can succeed.
         if case .enroll = change, error.refusalCode == "device_exists", try await !canSignIn(record) {
           record.deviceID = UUID().uuidString.lowercased()
         }

@@ -279,7 +279,7 @@ struct TokenFolderTests {
     }
   }
 
-  /// A place of keys that excludes nobody, as a keyring: the last key that is put there stays.
+  /// A place of keys without a lock, such as a keyring: the last key that is put there stays.
   private struct OpenPlace: TokenKeySource {
     struct Content: Sendable {
       var key: TokenKey?
@@ -323,7 +323,7 @@ struct TokenFolderTests {
     }
   }
 
-  @Test("Many that write their first account at once make one key, also in a place that excludes nobody")
+  @Test("Many that write their first account at once make one key, also in a place without a lock")
   func oneKeyAnywhere() async throws {
     for _ in 0..<Sanitizer.reduce(20) {
       try await Places.withTemporaryFolder { folder in

@@ -18,7 +18,7 @@ extension Shell {
     try Data(text.utf8).write(to: URL(fileURLWithPath: folder + "/" + name))
   }
 
-  /// A file of a vault with this JSON, as a program of somebody else may write it.
+  /// A file of a vault with this JSON, as another program may write it.
   fileprivate func sealed(_ json: String, key: VaultKey, slotsChanged: String = "1") throws -> Data {
     let slots = VaultFile.Slots([try PassphraseSlot(key, passphrase: Self.passphrase, cost: 1024)], changedAt: 1)
     let text = String(decoding: VaultFile(Vault(), key: key, slots: slots).bytes, as: UTF8.self)
