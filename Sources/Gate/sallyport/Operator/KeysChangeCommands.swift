@@ -91,6 +91,8 @@ struct KeysRemoveCommand: AsyncParsableCommand {
       var found: [(name: String, question: String)] = []
       for name in keys.names {
         let key = try await client.key(named: name)
+        // Two of the names may be of one key.
+        guard !found.contains(where: { $0.name == key?.key ?? name }) else { continue }
         found.append((key?.key ?? name, Self.question(about: key, named: name)))
       }
       for (name, question) in found { try await remove(name, question, at: client) }

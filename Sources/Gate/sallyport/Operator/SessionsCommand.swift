@@ -80,7 +80,8 @@ struct SessionsCloseCommand: AsyncParsableCommand {
     commandName: "close",
     abstract: "Closes sessions with 1001.",
     discussion: """
-      The device can connect again at once. To block it, revoke its key.
+      The device can connect again at once. To block it, revoke its key. A session that is not open does not \
+      keep the others open; the exit code is then 66.
 
       Example:
 
@@ -110,9 +111,16 @@ struct SessionsCloseCommand: AsyncParsableCommand {
 
   func run() async throws {
     let client = try await configuration.client()
+    var failures: [Failure] = []
     for id in id {
-      let closing = try await client.send("DELETE", "/v1/sessions/\(id)", SessionClosing.self)
-      Console.print(json ? JSONText.encoding(closing) : "\(closing.id)\tclosed")
+      do throws(Failure) {
+        let closing = try await client.send("DELETE", "/v1/sessions/\(id)", SessionClosing.self)
+        Console.print(json ? JSONText.encoding(closing) : "\(closing.id)\tclosed")
+      } catch {
+        failures.append(error)
+        if error.status != .noInput { break }
+      }
     }
+    if let last = failures.last { throw Failure(last.status, failures.flatMap(\.messages)) }
   }
 }
