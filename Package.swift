@@ -5,12 +5,11 @@ import PackageDescription
 // drop the target itself, so that every file of the backend and of its tests would need an `#if`.
 func isSet(_ name: String) -> Bool { Context.environment["SALLYPORT_" + name] == "1" }
 
-/// Continuous integration sets this: a warning then fails the build. Not for users, whose compiler may be newer and
-/// warn of more.
+/// Continuous integration sets this: a warning fails the build. Users may have a newer compiler, which warns of more.
 let isStrict = isSet("STRICT")
 /// `scripts/fuzz` sets this, and so does `scripts/test --sanitize core` for its tests under the address sanitizer: one
-/// build serves both. Only the project's own code counts what it covers: counters in other packages would take longer to
-/// build and lead libFuzzer to places that are not tested.
+/// build serves both. Only the project's own code counts what it covers: counters elsewhere would take longer to build,
+/// and lead libFuzzer to places that are not tested.
 let fuzzing = isSet("FUZZING")
 /// What CI builds under a sanitizer. `scripts/test --sanitize core` and `scripts/fuzz --gate` set this.
 let coreOnly = isSet("CORE_ONLY")
@@ -101,6 +100,10 @@ let programs = [
 ]
 /// What libraries for apps import on Linux alone: Apple's platforms have it.
 let onLinux = ["AttestClient": "Cryptography", "AuthenticatorVault": "ProcessSignals", "OIDCClient": "ProcessSignals"]
+/// Files left out. `scripts/release` leaves out `URLSession`, and with it libcurl: programs have other clients.
+let excluded = [
+  "AttestClient": isSet("WITHOUT_URLSESSION") ? "URLSessionTransport.swift" : nil, "VaultFormats": "OTPMigration.proto",
+]
 
 /// The rooms of the house. Each target has its folder in one of them, below `Sources` or `Tests`. `RoomTests` knows from
 /// which other rooms a room may import. A table has targets, and what they depend on: a target may import what it names
@@ -124,7 +127,7 @@ enum Room: String {
       return .executableTarget(name: name, dependencies: needed, path: path, swiftSettings: settings)
     }
     return .target(
-      name: name, dependencies: needed, path: path, exclude: name == "VaultFormats" ? ["OTPMigration.proto"] : [],
+      name: name, dependencies: needed, path: path, exclude: [excluded[name] ?? nil].compactMap(\.self),
       swiftSettings: ownSettings
         + (ofAdmission.contains(name) ? [.enableUpcomingFeature("NonisolatedNonsendingByDefault")] : []))
   }
@@ -412,9 +415,8 @@ func needs(_ target: Target) -> [String] {
 @MainActor func keep(_ names: Set<String>) {
   var (needed, open) = (names, names)
   while let name = open.popFirst() {
-    for next in package.targets.first(where: { $0.name == name }).map(needs) ?? [] where needed.insert(next).inserted {
-      open.insert(next)
-    }
+    let next = package.targets.first { $0.name == name }.map(needs) ?? []
+    open.formUnion(next.filter { needed.insert($0).inserted })
   }
   package.products = []
   package.targets.removeAll { !needed.contains($0.name) }

@@ -27,7 +27,7 @@ public actor AttestSession {
   /// Throws `.unusableAddress` for anything else. `now` is the wall clock.
   public init(
     gate url: URL, keys: any AppAttestKeyService, store: any KeyIDStore,
-    http: any HTTPTransport = URLSessionTransport(), now: @escaping @Sendable () -> Timestamp = { .now() }
+    http: any HTTPTransport, now: @escaping @Sendable () -> Timestamp = { .now() }
   ) throws(AttestError) {
     try self.init(gate: url, deviceKeys: AppAttestKeys(keys), store: store, http: http, now: now)
   }

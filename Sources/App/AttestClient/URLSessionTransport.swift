@@ -1,9 +1,8 @@
+public import ByteCoding
+public import Foundation
 public import Wire
 
-#if canImport(Darwin)
-  public import Foundation
-#else
-  internal import Foundation
+#if !canImport(Darwin)
   public import FoundationNetworking
 #endif
 
@@ -14,9 +13,9 @@ public struct URLSessionTransport: HTTPTransport {
 
   /// Creates a transport. `session` determines proxies, pinning and its own timeouts; without one the system's shared
   /// session is used, or an equivalent one. `exchangeTime` is the time for a whole exchange, up to the last byte of the
-  /// answer: the timeout for a request of `URLSession` begins again with every byte. No redirect results in an answer, whatever the session's delegate decides. On
-  /// systems other than Apple's, a given session asks only its own delegate, and may have followed a redirect before
-  /// its answer is refused.
+  /// answer: the timeout for a request of `URLSession` begins again with every byte. No redirect results in an answer,
+  /// whatever the session's delegate decides. On systems other than Apple's, a given session asks only its own delegate,
+  /// and may have followed a redirect before its answer is refused.
   public init(session: URLSession? = nil, exchangeTime: Duration = .seconds(60)) {
     self.session = session ?? Self.standard
     self.exchangeTime = exchangeTime
@@ -59,6 +58,18 @@ public struct URLSessionTransport: HTTPTransport {
     } catch {
       throw TransportError(error)
     }
+  }
+}
+
+extension AttestSession {
+  /// A session with the gate at `url` whose requests are sent by the system's `URLSession`.
+  ///
+  /// Throws `.unusableAddress` as the other initializer does. `now` is the wall clock.
+  public init(
+    gate url: URL, keys: any AppAttestKeyService, store: any KeyIDStore,
+    now: @escaping @Sendable () -> Timestamp = { .now() }
+  ) throws(AttestError) {
+    try self.init(gate: url, keys: keys, store: store, http: URLSessionTransport(), now: now)
   }
 }
 
