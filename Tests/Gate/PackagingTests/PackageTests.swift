@@ -48,6 +48,49 @@ struct PackageTests {
     }
   }
 
+  @Test("The gate's package has at most 15 MB, and 60 MB installed: attest is a second name of the gate's file")
+  func sizes() async throws {
+    let folder = try #require(made)
+    let file = try #require(
+      Self.files(in: folder, ending: ".deb").first { $0.wholeMatch(of: /sallyport_.*\.deb/) != nil })
+    let package = folder + "/" + file
+    let bytes = try FileManager.default.attributesOfItem(atPath: package)[.size] as? Int
+    #expect(try #require(bytes) <= 15_000_000)
+    let (exit, output, errors) = try await ChildProcess.run(
+      Places.tool("dpkg-deb"), ["--field", package, "Installed-Size"], within: .seconds(60))
+    try #require(exit == .code(0), "\(errors)")
+    #expect(try #require(output.first.flatMap { Int($0) }) * 1024 <= 60_000_000)
+    for program in ["sallyport", "attest"] {
+      let (exit, output, errors) = try await ChildProcess.run(
+        folder + "/programs/" + program, ["--version"], within: .seconds(60))
+      #expect(exit == .code(0) && output.first?.hasPrefix(program + " ") == true, "\(output) \(errors)")
+    }
+  }
+
+  /// What the test prints differs, or a program traps, if an item is missing.
+  @Test("The part of ICU's data in the programs gives what the whole of it gives")
+  func partOfICU() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let compiler = try Places.tool("swiftc"), source = ProjectFile.path("Tests/Gate/Programs/icu_uses.swift")
+      let (exit, output, errors) = try await ChildProcess.run(
+        ProjectFile.path("scripts/releasing/icu_data.py"), ["--compiler", compiler, folder + "/part.o"],
+        within: .seconds(60))
+      try #require(exit == .code(0), "\(output) \(errors)")
+      var printed: [[String]] = []
+      for (name, objects) in [("whole", []), ("part", [folder + "/part.o"])] {
+        let program = folder + "/" + name
+        let compiled = try await ChildProcess.run(
+          compiler, ["-O", "-static-stdlib", source] + objects + ["-o", program], within: .seconds(300))
+        try #require(compiled.exit == .code(0), "\(compiled.errors)")
+        let (exit, output, errors) = try await ChildProcess.run(program, [], within: .seconds(60))
+        #expect(exit == .code(0), "\(name): \(errors)")
+        printed.append(output)
+      }
+      #expect(printed[0].count == 12)
+      #expect(printed[0] == printed[1])
+    }
+  }
+
   @Test("A new Debian system without Swift installs, runs and purges them as the article says")
   func cleanSystem() async throws {
     let (exit, output, errors) = try await ChildProcess.run(
