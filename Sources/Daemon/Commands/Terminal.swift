@@ -34,25 +34,26 @@ public final class Terminal {
   /// - Parameters:
   ///   - question: May have text of strangers, such as a file's name: characters that steer a terminal are replaced.
   ///   - isSecret: Whether not to show what is typed.
-  /// - Returns: `nil` at the end of the input, or if the line is not UTF-8.
-  public func ask(_ question: String, isSecret: Bool = false) -> String? {
-    guard isSecret else { return answer(to: question) }
+  ///   - end: When the wait for the line ends; `nil` to wait for as long as the terminal is there.
+  /// - Returns: `nil` at the end of the input or of the time, or if the line is not UTF-8.
+  public func ask(_ question: String, isSecret: Bool = false, until end: ContinuousClock.Instant? = nil) -> String? {
+    guard isSecret else { return answer(to: question, until: end) }
     return TerminalMode.with(descriptor, clearing: ECHO) {
       defer { write("\n") }
-      return answer(to: question)
+      return answer(to: question, until: end)
     }
   }
 
   /// Asks for a line of at most `longest` bytes. The kernel cuts those that it edits itself at 4,095 bytes, so the keys
   /// come one by one: Backspace removes the last character, Control-U all of them, and Control-D ends the input.
   ///
-  /// - Returns: `nil` at the end of the input, and if the line is longer or is not UTF-8.
-  public func askLong(_ question: String, longest: Int) -> String? {
+  /// - Returns: `nil` at the end of the input, at `end`, and if the line is longer or is not UTF-8.
+  public func askLong(_ question: String, longest: Int, until end: ContinuousClock.Instant? = nil) -> String? {
     TerminalMode.with(descriptor, clearing: ECHO | ICANON) {
       write(TerminalText.printableLines(question))
       defer { write("\n") }
       var line = EditedLine(longest: longest)
-      while let bytes = keys(within: -1) {
+      while ReadableInput.wait(for: descriptor, until: end), let bytes = keys(within: 0) {
         for byte in bytes {
           switch line.take(byte) {
           case .show(let text): write(text)
@@ -64,11 +65,12 @@ public final class Terminal {
     }
   }
 
-  private func answer(to question: String) -> String? {
+  private func answer(to question: String, until end: ContinuousClock.Instant?) -> String? {
     write(TerminalText.printableLines(question))
     var line: [UInt8] = []
     var byte: UInt8 = 0
     while true {
+      guard ReadableInput.wait(for: descriptor, until: end) else { return nil }
       let count = read(descriptor, &byte, 1)
       if count < 0 && errno == EINTR { continue }
       guard count == 1 else { return line.isEmpty ? nil : String(validating: line, as: UTF8.self) }

@@ -74,6 +74,22 @@ struct LoginTests {
     }
   }
 
+  @Test(
+    "An input that does not end is waited for as long as --timeout says, also after its first bytes",
+    arguments: [
+      ("login --timeout 3 --paste work", "http://", "no address was pasted"),
+      ("login --timeout 3 --username user work", "pass", "no password was given"),
+    ])
+  func endlessInput(line: String, input: String, what: String) async throws {
+    try await withHostileProvider { shell, _ in
+      let login = try shell.start(line)
+      login.write(input)
+      #expect(try await login.exit() == .code(75), "\(login.errors.lines)")
+      let errors = try await login.errors.all()
+      #expect(errors.contains("error: no_answer: \(what) within 3 s"), "\(errors)")
+    }
+  }
+
   @Test func `a nonce is refused where no ID token can have it, before an address is shown`() async throws {
     try await Places.withTemporaryFolder { folder in
       let shell = BearerShell(folder)

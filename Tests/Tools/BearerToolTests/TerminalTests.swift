@@ -39,6 +39,22 @@ struct TerminalTests {
     }
   }
 
+  @Test(
+    "A question that gets no answer in time ends the command, and leaves a terminal that shows what is typed",
+    arguments: ["--paste", "--username user"])
+  func noAnswer(option: String) async throws {
+    try await withHostileProvider { shell, _ in
+      try await Tmux.withTerminal(in: shell.folder) { tmux in
+        let bearer = try Places.product("bearer")
+        try await tmux.start("sh -c '\(bearer) login --timeout 3 \(option) work; stty -a'", shell.environment)
+        _ = try await tmux.run("resize-window", "-x", "2000", "-y", "20")
+        let modes = try await tmux.screen(with: " icanon ")
+        #expect(modes.contains { $0.contains("error: no_answer: no ") }, "\(modes)")
+        #expect(modes.contains { $0.contains(" echo ") }, "\(modes)")
+      }
+    }
+  }
+
   @Test("A pasted address may be longer than the lines that a terminal edits, and its end can be corrected")
   func longAddress() async throws {
     try await withHostileProvider { shell, provider in

@@ -205,12 +205,7 @@ struct LoginCommand: AsyncParsableCommand {
     let limit = request.lifetime.map { " within \($0) s" } ?? ""
     StandardError.write("open this address in any browser\(limit):\n\n\(request.url.absoluteString)\n\n")
     StandardError.write("it ends at an address that begins with \(redirectURI) and cannot be shown; paste it here:\n")
-    let line: String
-    if StandardInput.isTerminal, let terminal = Terminal() {
-      line = terminal.askLong("", longest: Self.longestAddress) ?? ""
-    } else {
-      line = try InputFile.firstLine("-")
-    }
+    let line = try answer("address was pasted") { $0.askLong("", longest: Self.longestAddress, until: $1) } ?? ""
     guard let redirect = URL(string: line.trimmingCharacters(in: .whitespaces)), redirect.host() != nil else {
       throw Failure(.badData, "this is no address", hint: "paste the whole line of the browser's address bar")
     }
@@ -218,15 +213,31 @@ struct LoginCommand: AsyncParsableCommand {
   }
 
   private func password(for username: String) throws(Failure) -> String {
-    let password: String?
-    if StandardInput.isTerminal, let terminal = Terminal() {
-      password = terminal.ask("password of \(TerminalText.printable(username)): ", isSecret: true)
-    } else {
-      password = try InputFile.firstLine("-")
-    }
+    let question = "password of \(TerminalText.printable(username)): "
+    let password = try answer("password was given") { $0.ask(question, isSecret: true, until: $1) }
     guard let password, !password.isEmpty else {
       throw Failure(.usage, "there is no password", hint: "type it, or write it to standard input")
     }
     return password
+  }
+
+  /// The line that `ask` gets at the terminal until the end of the time, or the first one of standard input.
+  ///
+  /// - Parameter what: What is missing without it, for the error: `password was given`.
+  /// - Throws: `.retryLater` if there is none in time.
+  private func answer(
+    _ what: String, at ask: (Terminal, ContinuousClock.Instant) -> String?
+  ) throws(Failure) -> String? {
+    let end = ContinuousClock.now + .seconds(timeout)
+    let line: String?
+    if StandardInput.isTerminal, let terminal = Terminal() {
+      line = ask(terminal, end)
+    } else {
+      line = try InputFile.firstLineInTime("-", until: end)
+    }
+    guard line != nil || ContinuousClock.now < end else {
+      throw Failure(.retryLater, "no_answer: no \(what) within \(timeout) s", hint: "--timeout allows more time")
+    }
+    return line
   }
 }
