@@ -212,6 +212,23 @@ struct CACommandTests {
     }
   }
 
+  @Test("--force is an option of the commands that create files: revoke always replaces its list")
+  func force() async throws {
+    try await Places.withTemporaryFolder { folder in
+      for command in [["init"], ["issue"], ["export", "--format", "pem"]] {
+        let created = try await ca(command, in: folder)
+        let again = try await ca(command + ["--force"], in: folder)
+        #expect(created.exit == .code(0) && again.exit == .code(0), "\(again.errors)")
+      }
+      let refused = try await ca("revoke", "--force", in: folder)
+      #expect(refused.exit == .code(64), "\(refused.errors)")
+      for _ in 0..<2 {
+        let revoked = try await ca("revoke", "client", in: folder)
+        #expect(revoked.exit == .code(0), "\(revoked.errors)")
+      }
+    }
+  }
+
   @Test("A subject whose names are empty or longer than X.509 allows is refused, and no file is written")
   func nameLengths() async throws {
     try await Places.withTemporaryFolder { folder in

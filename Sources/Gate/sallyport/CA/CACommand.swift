@@ -21,13 +21,10 @@ struct CACommand: ParsableCommand {
     subcommands: [CAInitCommand.self, CAIssueCommand.self, CAExportCommand.self, CARevokeCommand.self])
 }
 
-/// The location of the CA, and how commands write to it.
+/// The location of the CA, and how commands report what they write to it.
 struct CAOptions: ParsableArguments {
   @Option(help: "The folder of the CA.")
   var folder = "config/client-ca"
-
-  @Flag(help: "Replace existing files.")
-  var force = false
 
   @Flag(help: "Print the paths of the created files as one line of JSON.")
   var json = false
@@ -56,6 +53,12 @@ struct CAOptions: ParsableArguments {
     case .cryptography: .internalError
     }
   }
+}
+
+/// What becomes of files that are there already, for commands that create files.
+struct CAReplacement: ParsableArguments {
+  @Flag(help: "Replace existing files.")
+  var force = false
 }
 
 /// The subject and validity period of a certificate.
@@ -100,6 +103,7 @@ struct CAInitCommand: ParsableCommand {
       """)
 
   @OptionGroup var options: CAOptions
+  @OptionGroup var replacement: CAReplacement
   @OptionGroup var subject: CASubject
 
   @Option(help: ArgumentHelp("The common name of the CA.", valueName: "text"))
@@ -110,7 +114,7 @@ struct CAInitCommand: ParsableCommand {
   func run() throws {
     try options.report { () throws(ClientAuthorityError) in
       try options.authority.make(
-        subject.name(commonName), days: subject.days, at: .now(), isReplacing: options.force)
+        subject.name(commonName), days: subject.days, at: .now(), isReplacing: replacement.force)
     }
   }
 }
@@ -132,6 +136,7 @@ struct CAIssueCommand: ParsableCommand {
   var client = "client"
 
   @OptionGroup var options: CAOptions
+  @OptionGroup var replacement: CAReplacement
   @OptionGroup var subject: CASubject
 
   @Option(help: ArgumentHelp("The common name of the client; the default is its name.", valueName: "text"))
@@ -147,7 +152,7 @@ struct CAIssueCommand: ParsableCommand {
   func run() throws {
     try options.report { () throws(ClientAuthorityError) in
       try options.authority.issue(
-        client, subject.name(commonName ?? client), days: subject.days, at: .now(), isReplacing: options.force)
+        client, subject.name(commonName ?? client), days: subject.days, at: .now(), isReplacing: replacement.force)
     }
   }
 }

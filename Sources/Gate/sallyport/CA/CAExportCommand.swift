@@ -30,6 +30,7 @@ struct CAExportCommand: ParsableCommand {
   var format: Format
 
   @OptionGroup var options: CAOptions
+  @OptionGroup var replacement: CAReplacement
 
   @Option(help: ArgumentHelp("The output file; the default is NAME.FORMAT in the CA's folder.", valueName: "file"))
   var output: String?
@@ -55,7 +56,7 @@ struct CAExportCommand: ParsableCommand {
   func run() throws {
     let form = try chosenForm()
     try options.report { () throws(ClientAuthorityError) in
-      [try options.authority.export(client, as: form, to: output, isReplacing: options.force)]
+      [try options.authority.export(client, as: form, to: output, isReplacing: replacement.force)]
     }
     if form.isForNewerSystems {
       Console.tell(
