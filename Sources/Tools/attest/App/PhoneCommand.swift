@@ -74,6 +74,16 @@ struct PhoneCommand: AsyncParsableCommand {
     func run() async throws {
       let (phone, lock) = try await PhoneCommand.open(options)
       defer { lock.release() }
+      let former = phone.settings
+      // Before a sensor is changed, which removes faces and makes their keys invalid.
+      let hasPasscode = former.isPasscodeSet || passcode == .on
+      let hasSensor = (sensor?.value ?? former.biometry) != BiometryType.none
+      guard face != .on || hasPasscode && hasSensor else {
+        throw Failure(
+          .refused, "a face or a finger cannot be enrolled without a passcode and a sensor",
+          hint: "attest phone set --passcode on --face on"
+            + (former.biometry == BiometryType.none ? " --sensor faceID" : ""))
+      }
       if passcode == .off { phone.removePasscode() }
       if passcode == .on { phone.setPasscode() }
       if let sensor = sensor?.value {
@@ -81,11 +91,7 @@ struct PhoneCommand: AsyncParsableCommand {
         phone.configure { $0.biometry = sensor }
       }
       if face == .off { phone.removeBiometry() }
-      if face == .on, !phone.enrollBiometry() {
-        throw Failure(
-          .refused, "a face or a finger cannot be enrolled without a passcode and a sensor",
-          hint: "attest phone set --passcode on --face on")
-      }
+      if face == .on { phone.enrollBiometry() }
       let (permission, simulator, model) = (permission?.value, simulator, model)
       phone.configure { settings in
         if let permission { settings.permission = permission }
