@@ -90,6 +90,7 @@ struct LabAllTests {
       #expect(drained.exit == .code(0), "\(drained)")
       #expect(try await lab.exit() == .code(69))
       #expect(lab.errors.lines.first?.hasPrefix("error: sallyport has exited") == true, "\(lab.errors.lines)")
+      #expect(lab.errors.lines.last == "hint: its log is \(folder)/lab/gate.log", "\(lab.errors.lines)")
       #expect(try Self.processes(with: folder + "/lab/") == [])
     }
   }
@@ -103,6 +104,24 @@ struct LabAllTests {
   func misused(_ options: [String]) async throws {
     let run = try await ChildProcess.run(Places.product("attest"), ["lab"] + options)
     #expect(run.exit == .code(64), "\(run)")
+  }
+
+  @Test("A program that does not start is named, with what keeps its log if the folder is removed")
+  func temporaryLog() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try FileManager.default.createDirectory(atPath: folder + "/bin", withIntermediateDirectories: false)
+      let alone = folder + "/bin/attest"
+      try FileManager.default.copyItem(atPath: Places.product("attest"), toPath: alone)
+      try FileManager.default.createSymbolicLink(
+        atPath: folder + "/bin/sallyport", withDestinationPath: Places.tool("false"))
+      try FileManager.default.createDirectory(atPath: folder + "/tmp", withIntermediateDirectories: false)
+      let run = try await ChildProcess.run(alone, ["lab", "--all"], environment: ["TMPDIR": folder + "/tmp"])
+      #expect(run.exit == .code(69), "\(run)")
+      #expect(run.errors.first == "error: sallyport has exited", "\(run)")
+      let hint = "hint: its log is removed with the temporary folder; --folder DIR keeps it"
+      #expect(run.errors.last == hint, "\(run)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/tmp") == [])
+    }
   }
 
   @Test("A program that is not installed is named")

@@ -27,7 +27,7 @@ final class LabPrograms: Sendable {
         .usage, "\(socket) is too long for a socket, which has at most 107 bytes",
         hint: "name a folder with a shorter path")
     }
-    let processes = LabProcesses()
+    let processes = LabProcesses(in: folder)
     self.processes = processes
     do throws(Failure) {
       let gate = try processes.start(
@@ -96,19 +96,27 @@ struct LabFolder {
     self.path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
+  /// Where the file `log` of this folder can be read after the command has failed.
+  func hint(for log: String) -> String {
+    isTemporary ? "its log is removed with the temporary folder; --folder DIR keeps it" : "its log is \(log)"
+  }
+
   /// Removes a temporary folder. A folder that the user named stays.
   func remove() { if isTemporary { try? FileManager.default.removeItem(atPath: path) } }
 }
 
 /// Processes that this one has started.
 private final class LabProcesses: Sendable {
+  private let folder: LabFolder
   private let running = LockedValue<[LabProcess]>([])
+
+  init(in folder: LabFolder) { self.folder = folder }
 
   /// Starts `program`, with its standard output and error in files.
   func start(
     _ program: String, _ arguments: [String], output: String, log: String
   ) throws(Failure) -> LabProcess {
-    let process = try LabProcess(program, arguments, output: output, log: log)
+    let process = try LabProcess(program, arguments, output: output, log: log, hint: folder.hint(for: log))
     running.withLock { $0.append(process) }
     return process
   }
@@ -133,9 +141,11 @@ private final class LabProcess: @unchecked Sendable {
   private let process = Process()
   private let program: String
   private let log: String
+  private let hint: String
 
-  init(_ program: String, _ arguments: [String], output: String, log: String) throws(Failure) {
-    (self.program, self.log) = (program, log)
+  /// - Parameter hint: Where the log can be read after a failure.
+  init(_ program: String, _ arguments: [String], output: String, log: String, hint: String) throws(Failure) {
+    (self.program, self.log, self.hint) = (program, log, hint)
     process.executableURL = URL(fileURLWithPath: try InstalledProgram.path(of: program))
     process.arguments = arguments
     // The variables of an installed backend are not those of the lab.
@@ -161,7 +171,7 @@ private final class LabProcess: @unchecked Sendable {
     guard !process.isRunning else { return nil }
     let text = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
     let last = text.split(whereSeparator: \.isNewline).last.map { ": \($0)" } ?? ""
-    return Failure(.unavailable, "\(program) has exited\(last)", hint: "its log is \(log)")
+    return Failure(.unavailable, "\(program) has exited\(last)", hint: hint)
   }
 
   /// Waits for a line of the file at `path`, up to 30 seconds.
@@ -177,7 +187,7 @@ private final class LabProcess: @unchecked Sendable {
       if signals.wereReceived { throw Failure(.retryLater, "interrupted") }
       try? await Task.sleep(for: .milliseconds(50))
     }
-    throw Failure(.unavailable, "\(program) does not serve after 30 seconds", hint: "its log is \(log)")
+    throw Failure(.unavailable, "\(program) does not serve after 30 seconds", hint: hint)
   }
 
   func stop() async {
