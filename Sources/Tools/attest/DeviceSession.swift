@@ -18,9 +18,9 @@ struct DeviceSession {
 
   /// Locks the device and makes ready to speak with the gate. The device `default` is made if it is not there.
   ///
-  /// - Parameter forgetsKey: Whether the device forgets the key that it registered, so that it makes another one.
+  /// - Parameter replacesKey: Whether the device makes another key, although one is registered.
   init(
-    _ options: GlobalOptions, address: GateURL, engine: ClientEngine, forgetsKey: Bool = false
+    _ options: GlobalOptions, address: GateURL, engine: ClientEngine, replacesKey: Bool = false
   ) async throws(Failure) {
     let options = options.forGate(at: address)
     let authority = try options.loadAuthority()
@@ -32,11 +32,9 @@ struct DeviceSession {
     transport = EngineTransport(engine: engine, tls: tls)
     keyFaults = KeyErrorRecorder(FolderKeyStore(folder: store.keysFolder(device.name)))
     let keys = try authority.keyService(of: device.model, named: device.receiptName(in: store), keys: keyFaults)
-    let record = FileKeyIDStore(
+    let file = FileKeyIDStore(
       path: store.recordPath(device.name, GateUnderAuthority(gate: address.gateName, authority)))
-    if forgetsKey {
-      do throws(KeyStoreError) { try record.save(KeyRecord()) } catch { throw Failure(error) }
-    }
+    let record: any KeyIDStore = if replacesKey { ReplacedKeyRecord(file) } else { file }
     // A record that cannot be read is reported by the session when it is used.
     remembersKey = (try? record.load())?.keyID != nil
     do throws(AttestError) {
@@ -73,6 +71,22 @@ extension Device {
         hint: "--device NAME names another device, `attest device new NAME --authority DIR` makes one that runs the "
           + "authority's app")
     }
+  }
+}
+
+/// An empty record until another key is saved: until then the file keeps the registered key, which stays in use if the
+/// gate does not accept the other one.
+private struct ReplacedKeyRecord: KeyIDStore {
+  private let file: FileKeyIDStore
+  private let hasSaved = Shared(false)
+
+  init(_ file: FileKeyIDStore) { self.file = file }
+
+  func load() throws(KeyStoreError) -> KeyRecord { try hasSaved.get() ? file.load() : KeyRecord() }
+
+  func save(_ record: KeyRecord) throws(KeyStoreError) {
+    try file.save(record)
+    hasSaved.set(true)
   }
 }
 

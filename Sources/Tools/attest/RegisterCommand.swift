@@ -27,7 +27,7 @@ struct RegisterCommand: AsyncParsableCommand {
 
   func run() async throws {
     let work = try await DeviceSession(
-      options, address: GateURL(url), engine: DeviceSession.makeEngine(), forgetsKey: newKey)
+      options, address: GateURL(url), engine: DeviceSession.makeEngine(), replacesKey: newKey)
     let keyID: String
     let isRemembered = work.remembersKey
     do throws(AttestError) {

@@ -55,6 +55,23 @@ struct HintTests {
     #expect(outcome.errorLines.last?.contains("`sallyport keys restore`") == true, "\(outcome.errors)")
   }
 
+  @Test("A key stays in use until the gate has accepted the one that replaces it")
+  func newKey() async throws {
+    let setup = try await GateSetup()
+    let first = try await setup.attest("register", setup.url)
+    let otherAuthority = setup.place.folder + "/other"
+    _ = try AuthorityFolder(path: otherAuthority).loadOrMake(appID: "SALLYPORT1.com.example.app", at: .now())
+    let root = AuthorityFolder(path: otherAuthority).tlsAuthorityPath
+    let failed = try await setup.attest("register", setup.url, "--new-key", "--ca", root)
+    #expect(first.status == 0 && failed.status == 76, "\(failed.errors)")
+    let kept = try await setup.attest("register", setup.url)
+    #expect(kept == first)
+    let second = try await setup.attest("register", setup.url, "--new-key")
+    #expect(second.status == 0 && second.output != first.output, "\(second.errors)")
+    let known = try await setup.attest("register", setup.url)
+    #expect(known == second)
+  }
+
   @Test("A damaged key is reported by name, as invalid data")
   func damagedKey() async throws {
     let setup = try await GateSetup()
