@@ -20,6 +20,12 @@ struct TokenKeeperTests {
       user: nil, issuedAt: Date(), dpopKey: key)
   }
 
+  @Test("A folder in memory is found next to file systems whose places are no UTF-8", arguments: ["tmpfs", "ext4"])
+  func mounts(kind: String) {
+    let mounts = Array("none / \(kind) rw 0 0\n/dev/sdb1 /media/M".utf8) + [0xFC] + Array("ller vfat rw 0 0\n".utf8)
+    #expect(TokenFiles.isInMemory("/", mounts) == (kind == "tmpfs"))
+  }
+
   @Test("A token that cannot be shown is told once, and the one in the files goes when it expires")
   func unshown() async throws {
     try await Places.withTemporaryFolder { folder in

@@ -71,24 +71,26 @@ final class TokenFiles: Sendable {
 
   /// A folder in memory: no disk keeps a token in the clear.
   private static func base(_ environment: [String: String]) throws(Failure) -> String {
-    if let path = environment["XDG_RUNTIME_DIR"], path.hasPrefix("/"), isPrivate(path), isInMemory(path) {
+    let mounts = (try? InputFile.read("/proc/self/mounts")) ?? []
+    if let path = environment["XDG_RUNTIME_DIR"], path.hasPrefix("/"), isPrivate(path), isInMemory(path, mounts) {
       return path
     }
     let shared = "/dev/shm"
-    if isInMemory(shared), access(shared, W_OK | X_OK) == 0 { return shared }
+    if isInMemory(shared, mounts), access(shared, W_OK | X_OK) == 0 { return shared }
     throw Failure(
       .cannotCreate, "there is no folder in memory for the token",
       hint: "set XDG_RUNTIME_DIR to a folder of yours on a tmpfs, with mode 0700")
   }
 
   /// Whether `path` is on a tmpfs or a ramfs.
-  private static func isInMemory(_ path: String) -> Bool {
+  ///
+  /// - Parameter mounts: The content of /proc/self/mounts. The place of another file system may be any bytes.
+  static func isInMemory(_ path: String, _ mounts: [UInt8]) -> Bool {
     guard let resolved = realpath(path, nil) else { return false }
     defer { free(resolved) }
     let path = String(cString: resolved)
-    let mounts = (try? String(contentsOfFile: "/proc/self/mounts", encoding: .utf8)) ?? ""
     var (place, kind) = ("", Substring())
-    for line in mounts.split(separator: "\n") {
+    for line in String(decoding: mounts, as: UTF8.self).split(separator: "\n") {
       let words = line.split(separator: " ")
       guard words.count > 2 else { continue }
       // A place with a blank or a backslash is written in octal, and is none of these.
