@@ -141,7 +141,7 @@ struct CallerTests {
       ("protocol=https\nhost=a.example\nhost=b.example\n", nil), ("protocol=https\n", nil), ("host=a.example\n", nil),
       ("protocol=https\nhost=\n", nil), ("protocol=https\nhost=a.example\r\n", nil),
       ("protocol=https\nhost\n", nil), ("protocol=https\n=a\nhost=a\n", nil), ("", nil),
-      ("protocol=https\nhost=a.example\0\n", nil),
+      ("protocol=https\nhost=a.example\0\n", nil), ("protocol=https\nhost=\u{212A}.example\n", "\u{212A}.example"),
     ] as [(String, String?)])
   func request(text: String, host: String?) {
     #expect(GitCredential(Array(text.utf8))?.host == host)

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import OIDCClient
 
 /// A request of Git to a credential helper (gitcredentials(7), git-credential(1)): lines `name=value`, up to an empty
@@ -39,7 +40,8 @@ struct GitCredential: Sendable, Hashable {
     }
     guard let scheme = fields["protocol"], let host = fields["host"], !host.isEmpty else { return nil }
     self.scheme = scheme
-    self.host = host.lowercased()
+    // The letters of ASCII alone: those of Unicode have among them one whose small letter is k (U+212A).
+    self.host = String(decoding: host.utf8.map(\.lowercasedASCII), as: UTF8.self)
     username = fields["username"]
     password = fields["password"]
   }
