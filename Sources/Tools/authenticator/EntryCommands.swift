@@ -42,6 +42,11 @@ struct EditCommand: ParsableCommand {
     guard issuer != nil || account != nil || note != nil || !tag.isEmpty || noTags || counter != nil else {
       throw Failure(.usage, "nothing to change", hint: "authenticator edit NAME --account NEW")
     }
+    guard tag.isEmpty || !noTags else { throw Failure(.usage, "--tag and --no-tags exclude one another") }
+    // No file of another authenticator has a group without a name.
+    guard !tag.contains("") else {
+      throw Failure(.usage, "--tag: a group has a name", hint: "--no-tags removes all groups")
+    }
     // Only of what is changed: an entry of another program may have a longer text.
     if let fault = EntryBounds.fault(issuer: issuer, account: account, note: note, tags: Set(tag).sorted()) {
       throw Failure(.usage, fault)

@@ -95,6 +95,18 @@ struct TransferCommandTests {
     }
   }
 
+  @Test func `edit refuses a group without a name, and groups that it is to remove`() async throws {
+    try await withShell { shell in
+      try shell.makeVault([alice])
+      let before = try Data(contentsOf: URL(fileURLWithPath: shell.vaultPath + "/vault"))
+      let empty = try await shell.run("edit alice --tag work --tag", "")
+      #expect(empty.code == 64 && empty.errors.last == "hint: --no-tags removes all groups", "\(empty)")
+      let both = try await shell.run("edit alice --tag work --no-tags")
+      #expect(both.code == 64, "\(both)")
+      #expect(try Data(contentsOf: URL(fileURLWithPath: shell.vaultPath + "/vault")) == before)
+    }
+  }
+
   @Test func `add and edit refuse long texts, and Steam's codes with the parameters of others`() async throws {
     try await withShell { shell in
       try shell.makeVault([alice])
