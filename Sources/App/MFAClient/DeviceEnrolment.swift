@@ -58,9 +58,13 @@ public actor DeviceEnrolment {
   }
 
   /// Forgets the enrolment and deletes its keys, because the server has removed the device.
-  public func forget() async throws(EnrolmentError) {
+  ///
+  /// - Parameter takingNewID: Whether the device gets another id, because the server has the present one for another app
+  ///   instance.
+  public func forget(takingNewID: Bool = false) async throws(EnrolmentError) {
     try await alone { () async throws(EnrolmentError) in
       var record = try load()
+      if takingNewID { record.deviceID = UUID().uuidString.lowercased() }
       let login = await session.currentLogin
       try await clear(&record, endingSessionOf: login)
     }
@@ -373,31 +377,4 @@ public struct EnrolmentStatus: Sendable, Hashable {
 
   /// Whether the key that the server knows has gone.
   public var hasLostKey: Bool { record.key != nil && key == nil }
-}
-
-/// Why a change of the enrolment failed.
-public enum EnrolmentError: Error, Sendable, Hashable {
-  /// The user declined a prompt, or the key cannot be used.
-  case security(DeviceSecurityError)
-  /// The server refused, or its answer was lost.
-  case network(NetworkError)
-  /// The record cannot be read or written.
-  case storage(StorageError)
-}
-
-extension EnrolmentError: CustomStringConvertible {
-  public var description: String {
-    switch self {
-    case .security(let error): "\(error)"
-    case .network(let error): "\(error)"
-    case .storage(let error): "\(error)"
-    }
-  }
-}
-
-extension NetworkError {
-  /// Whether the user must sign in, or sign in again, before the server does this.
-  public var needsSignIn: Bool {
-    ["session_required", "insufficient_user_authentication", "mfa_required"].contains(refusalCode)
-  }
 }

@@ -21,6 +21,8 @@ struct SignInMachine: StateMachine, Hashable {
     case notEnrolled
     /// The server has the device for another app instance, with the text of its refusal.
     case boundElsewhere(String)
+    /// The enrolment of another app instance could not be forgotten.
+    case notForgotten(String)
     /// The server refused the signature of a key, and the device has another key that the server may know.
     case keyRefused
     case verified(needsSecondFactor: Bool)
@@ -38,6 +40,8 @@ struct SignInMachine: StateMachine, Hashable {
     case sign(DeviceChallenge)
     case verifySignature(DeviceChallenge, signature: [UInt8])
     case verifyCode(String)
+    /// Forgets the enrolment of another app instance, and takes another id.
+    case forgetEnrolment
     case openSettings
   }
 
@@ -70,8 +74,9 @@ struct SignInMachine: StateMachine, Hashable {
         "This device is not enrolled - enroll it first", .enrollAgain, .ready
       )
       return nil
-    case (.boundElsewhere(let text), .requestingChallenge):
+    case (.boundElsewhere(let text), .requestingChallenge), (.notForgotten(let text), .ready):
       (state.errorText, state.advice, state.phase) = (text, .enrollAgain, .ready)
+      state.isBoundElsewhere = true
       return nil
     case (.enteredCode(let code), .enteringCode):
       state.errorText = nil
@@ -108,7 +113,11 @@ struct SignInMachine: StateMachine, Hashable {
     case .useSMS:
       (state.errorText, state.phase) = (nil, .requestingChallenge)
       return .requestCode
-    case .enrollAgain: return nil
+    case .enrollAgain:
+      let effect: Effect? = state.isBoundElsewhere ? .forgetEnrolment : nil
+      // After the enrolment, the user signs in here.
+      (state.errorText, state.advice, state.isBoundElsewhere) = (nil, nil, false)
+      return effect
     case .openSettings: return .openSettings
     }
   }

@@ -24,7 +24,7 @@ public struct SignInState: Sendable, Hashable {
     case signIn
     /// Signs in by a code, for example because the key is gone.
     case useSMS
-    /// Enrols this device again, on the enrolment screen.
+    /// Enrols this device again, on the enrolment screen. An enrolment of another app instance is forgotten.
     case enrollAgain
     /// The Settings app, in which the user sets a passcode.
     case openSettings
@@ -38,6 +38,8 @@ public struct SignInState: Sendable, Hashable {
   public internal(set) var errorText: String?
   /// What the last error offers, in addition to another attempt.
   public internal(set) var advice: SecurityAdvice.Action?
+  /// Whether the server has the device for another app instance, so that it sends this one no codes.
+  var isBoundElsewhere = false
 
   /// The state before a sign-in.
   public init(username: String = "") { self.username = username }
@@ -47,7 +49,7 @@ public struct SignInState: Sendable, Hashable {
     switch phase {
     case .ready:
       switch advice {
-      case .enrollAgain: [.enrollAgain, .useSMS]
+      case .enrollAgain: isBoundElsewhere ? [.enrollAgain] : [.enrollAgain, .useSMS]
       case .blockAndOfferSMS: [.openSettings, .useSMS]
       case .offerPasscode, .usePasscode, .retry: [.signIn, .useSMS]
       case nil: [.signIn]

@@ -59,6 +59,7 @@ public actor SignInViewModel: MachineDriven {
       case .verifyCode(let code):
         let request = VerifyOTPRequest(username: state.username, otp: code, trustToken: trustToken)
         return await accept(try await services.backend.call(MFAOperations.verifyOTP, request))
+      case .forgetEnrolment: return await forgetOtherInstance()
       case .openSettings:
         services.app.openSettings()
         return nil
@@ -103,6 +104,17 @@ public actor SignInViewModel: MachineDriven {
     }
     let left = try services.storage.load()
     return !left.isEnrolled && left.pendingChange == nil
+  }
+
+  /// Forgets the enrolment that the server has for another app instance. No change of the device with its present id can
+  /// succeed any more.
+  private func forgetOtherInstance() async -> SignInMachine.Event? {
+    do throws(EnrolmentError) {
+      try await services.enrolment.forget(takingNewID: true)
+      return nil
+    } catch {
+      return .notForgotten("\(error)")
+    }
   }
 
   /// The key to sign with. If the answer to a change of the key was lost, the server may know either key.

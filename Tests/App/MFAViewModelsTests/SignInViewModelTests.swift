@@ -19,14 +19,14 @@ struct SignInViewModelTests {
   private static let bundleID = "com.example.app"
   private let tag = KeyTag.biometric(of: Self.bundleID)
 
-  private func model() -> SignInViewModel {
-    SignInViewModel(
-      services: DeviceServices(
-        keychain: phone, biometrics: phone, backend: backend, storage: storage, sessions: sessions,
-        trust: trust,
-        app: AppDescription(
-          bundleID: Self.bundleID, username: "ada", phoneNumber: "+1234567890", deviceModel: "iPhone SE")))
+  private var services: DeviceServices {
+    DeviceServices(
+      keychain: phone, biometrics: phone, backend: backend, storage: storage, sessions: sessions, trust: trust,
+      app: AppDescription(
+        bundleID: Self.bundleID, username: "ada", phoneNumber: "+1234567890", deviceModel: "iPhone SE"))
   }
+
+  private func model() -> SignInViewModel { SignInViewModel(services: services) }
 
   /// Makes a key as the enrolment does.
   private func enroll() async throws -> KeyPair {
@@ -277,17 +277,36 @@ struct SignInViewModelTests {
     #expect(phone.shownPrompts.isEmpty)
   }
 
-  @Test("A device that another app instance has enrolled can sign in by a code, or enrol again, and keeps its record")
+  @Test("A device that another app instance has enrolled is offered no code, and enrols again with another id")
   func boundElsewhere() async throws {
     let pair = try await enroll()
     backend.fail(refusal("device_mismatch", "This device is bound to another app instance"))
     let model = model()
     await model.choose(.signIn)
     #expect(await model.state.errorText == "This device is bound to another app instance")
-    #expect(await model.state.options == [.enrollAgain, .useSMS])
+    #expect(await model.state.options == [.enrollAgain])
     #expect(storage.load().key == KeyReference(pair) && phone.shownPrompts.isEmpty)
-    await model.choose(.useSMS)
-    #expect(await model.state.phase == .enteringCode)
+    await model.choose(.enrollAgain)
+    let state = await model.state
+    #expect(state.options == [.signIn] && state.errorText == nil)
+    #expect(!storage.load().isEnrolled && storage.load().deviceID != "device-1")
+    #expect(try await phone.key(pair.tag) == nil)
+    #expect(backend.received.map(\.name) == ["auth.initiate"])
+  }
+
+  @Test("A device that signed in by codes before its backup was restored elsewhere can be enrolled there")
+  func codesBoundElsewhere() async throws {
+    var record = storage.load()
+    (record.username, record.method) = ("ada", .smsOTP)
+    storage.save(record)
+    backend.fail(refusal("device_mismatch", "This device is bound to another app instance"))
+    let services = services
+    let model = SignInViewModel(services: services)
+    await model.choose(.signIn)
+    await model.choose(.enrollAgain)
+    let enrollment = EnrollmentViewModel(services: services)
+    await enrollment.appear()
+    #expect(await enrollment.state.phase == .choosing)
   }
 
   @Test("An enrolment whose answer was lost is finished if the server does not know the device at the sign-in")

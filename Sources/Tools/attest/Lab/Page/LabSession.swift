@@ -167,7 +167,10 @@ public actor LabSession {
       begin { await model.enrolment.register(phoneNumber: number.isEmpty ? $0.identity.phoneNumber : number) }
     case .signIn(.enrollAgain):
       tab = .settings
-      begin { await $0.appear() }
+      begin {
+        await model.signIn.choose(.enrollAgain)
+        await $0.appear()
+      }
     case .signIn(let option): begin { _ in await model.signIn.choose(option) }
     case .startOver: await model.signIn.startOver()
     case .enterCode(let code): begin { _ in await model.signIn.enter(code: code) }
