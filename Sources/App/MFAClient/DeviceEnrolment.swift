@@ -17,6 +17,8 @@ public actor DeviceEnrolment {
   private let bundleID: String
   private let deviceModel: String
   private let mutex = AsyncMutex()
+  /// The link code of the pending enrolment. It is a secret, so no record has it.
+  private var linkCode: String?
 
   /// Creates the enrolment of an app.
   ///
@@ -106,13 +108,21 @@ public actor DeviceEnrolment {
 
   /// Enrols the device with `username`: with a key, or by codes to the number.
   ///
+  /// An account that exists needs a session of it, or a link code. The code is not in the record: an enrolment that was
+  /// interrupted by the end of the process, before the server had it, needs the code again.
+  ///
   /// A device that is not enrolled gets another id if the server has the present one for another app instance, as after
   /// the restoration of a backup on another phone. The refusal is thrown, and the next attempt uses the new id.
   ///
+  /// - Parameter linkCode: The code that another device of the account, or an operator, issued for this device.
   /// - Throws: `.network` if the server refuses, which deletes the key, or if the outcome is not known, which `recover`
   ///   finds out; also if an earlier change cannot be finished. Then this one is not begun.
-  public func enroll(as username: String, phoneNumber: String?, key: KeyPair?) async throws(EnrolmentError) {
-    try await change { _ in .enroll(username: username, phoneNumber: phoneNumber, key: key.map(KeyReference.init)) }
+  public func enroll(
+    as username: String, phoneNumber: String?, key: KeyPair?, linkCode: String? = nil
+  ) async throws(EnrolmentError) {
+    try await change(linkCode: linkCode) { _ in
+      .enroll(username: username, phoneNumber: phoneNumber, key: key.map(KeyReference.init))
+    }
   }
 
   /// Gives the server `key` in place of the present one, and deletes that one. Needs a session with a recent proof.
@@ -150,7 +160,9 @@ public actor DeviceEnrolment {
   ///
   /// An earlier change without an outcome is finished before: its key may be the one that the server has, and a refusal
   /// of the new change deletes all keys that the record does not name.
-  private func change(to change: (MFARecord) -> PendingChange) async throws(EnrolmentError) {
+  private func change(
+    linkCode: String? = nil, to change: (MFARecord) -> PendingChange
+  ) async throws(EnrolmentError) {
     try await alone { () async throws(EnrolmentError) in
       var record = try load()
       var isFirstAttempt = true
@@ -165,6 +177,7 @@ public actor DeviceEnrolment {
       }
       record.pendingChange = change(record)
       try save(record)
+      self.linkCode = linkCode
       try await finish(&record, isFirstAttempt: isFirstAttempt)
     }
   }
@@ -266,7 +279,7 @@ public actor DeviceEnrolment {
       EnrollRequest(
         username: username, phoneNumber: phoneNumber, publicKey: pair.map { Base64.encode($0.publicKey) },
         method: method.rawValue, deviceId: record.deviceID, deviceModel: deviceModel,
-        authMethod: pair?.protection.authMethod.rawValue))
+        authMethod: pair?.protection.authMethod.rawValue, linkCode: linkCode))
   }
 
   /// Ends the pending change with `key` as the key that the server knows.
@@ -274,6 +287,7 @@ public actor DeviceEnrolment {
     record.method = key == nil ? .smsOTP : .secureEnclave
     record.key = key
     record.pendingChange = nil
+    linkCode = nil
     // If this fails, the change is carried out again at the next start, with the same result.
     try save(record)
     await deleteUnusedKeys(record)
@@ -282,6 +296,7 @@ public actor DeviceEnrolment {
   /// Ends the pending change without a result.
   private func abandon(_ record: inout MFARecord) async throws(EnrolmentError) {
     record.pendingChange = nil
+    linkCode = nil
     try save(record)
     await deleteUnusedKeys(record)
   }

@@ -19,6 +19,7 @@ struct EnrollmentMachine: StateMachine, Hashable {
     case chose(EnrollmentState.Option)
     case declinedPasscode
     case enteredUsername(String)
+    case enteredLinkCode(String)
     case enteredPhone(String)
     case readDevice(Device)
     case testedKey(KeyPair)
@@ -37,13 +38,16 @@ struct EnrollmentMachine: StateMachine, Hashable {
     case makeKey(KeyProtection)
     /// Deletes the key that was made, unless the server may have it, and reads the device again.
     case abandonKey
-    case register(MFAMethod, KeyPair?, phoneNumber: String?)
+    case register(MFAMethod, KeyPair?, phoneNumber: String?, linkCode: String?)
     case openSettings
   }
 
   private(set) var state: EnrollmentState
 
   init(username: String) { state = EnrollmentState(username: username) }
+
+  /// The code that adds the device to an existing account, until it is enrolled. It is a secret, so no state shows it.
+  private var linkCode: String?
 
   mutating func apply(_ event: Event) -> Effect? {
     switch (event, state.phase) {
@@ -55,6 +59,10 @@ struct EnrollmentMachine: StateMachine, Hashable {
       (.enteredUsername(let name), .blocked):
       state.username = name
       return nil
+    case (.enteredLinkCode(let code), .loading), (.enteredLinkCode(let code), .choosing),
+      (.enteredLinkCode(let code), .offeringPasscode), (.enteredLinkCode(let code), .blocked):
+      linkCode = code.isEmpty ? nil : code
+      return nil
     case (.chose(let option), _) where state.options.contains(option): return choose(option)
     case (.declinedPasscode, .offeringPasscode):
       state.phase = .choosing
@@ -62,10 +70,10 @@ struct EnrollmentMachine: StateMachine, Hashable {
     case (.enteredPhone(let number), .blocked):
       state.phase = .registering(.smsOTP)
       state.errorText = nil
-      return .register(.smsOTP, nil, phoneNumber: number)
+      return .register(.smsOTP, nil, phoneNumber: number, linkCode: linkCode)
     case (.testedKey(let pair), .testingKey):
       state.phase = .registering(.secureEnclave)
-      return .register(.secureEnclave, pair, phoneNumber: nil)
+      return .register(.secureEnclave, pair, phoneNumber: nil, linkCode: linkCode)
     case (.keyFailed(let error), .testingKey), (.keyFailed(let error), .registering(.secureEnclave)):
       return keyFailed(error)
     case (.failed(let text), .testingKey):
@@ -74,6 +82,7 @@ struct EnrollmentMachine: StateMachine, Hashable {
     case (.registered, .registering(let method)):
       state.phase = .enrolled(method, method == .secureEnclave ? testedMethod : nil)
       state.errorText = nil
+      linkCode = nil
       return nil
     case (.failed(let text), .registering(let method)):
       state.errorText = text
@@ -91,7 +100,9 @@ struct EnrollmentMachine: StateMachine, Hashable {
     if let failure = device.failure { state.errorText = failure }
     switch (state.phase, device.method) {
     case (.registering, _), (.testingKey, nil): break
-    case (_, let method?): (state.phase, state.errorText) = (.enrolled(method, device.authMethod), device.failure)
+    case (_, let method?):
+      (state.phase, state.errorText) = (.enrolled(method, device.authMethod), device.failure)
+      linkCode = nil
     case (.offeringPasscode, nil) where device.capability != .none: break
     case (_, nil): state.phase = device.capability == .none ? .blocked : .choosing
     }

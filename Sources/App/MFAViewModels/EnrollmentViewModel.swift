@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import MFAClient
 
 /// Enrols this device: finds out what it offers, makes and tests a key, and registers it with the server.
@@ -28,6 +29,11 @@ public actor EnrollmentViewModel: MachineDriven {
   /// Call it when the user enters the name of the account.
   public func enter(username: String) async { await handle(.enteredUsername(username)) }
 
+  /// Call it when the user enters a link code, which adds the device to an account that exists: the code of another
+  /// device of the account, or of an operator. Spaces and dashes do not matter. The code is used until the device is
+  /// enrolled; an empty one is none.
+  public func enter(linkCode: String) async { await handle(.enteredLinkCode(TypedCode.plain(linkCode))) }
+
   /// Call it when the user chooses an option of the state. An option that is not offered any more does nothing.
   ///
   /// For `.useSMS` call `register(phoneNumber:)`.
@@ -48,7 +54,8 @@ public actor EnrollmentViewModel: MachineDriven {
     case .abandonKey:
       await services.enrolment.discardNewKey()
       return await readDevice()
-    case .register(_, let pair, let phoneNumber): return await register(pair, phoneNumber: phoneNumber)
+    case .register(_, let pair, let phoneNumber, let linkCode):
+      return await register(pair, phoneNumber: phoneNumber, linkCode: linkCode)
     case .openSettings:
       services.app.openSettings()
       return nil
@@ -88,10 +95,12 @@ public actor EnrollmentViewModel: MachineDriven {
     }
   }
 
-  private func register(_ pair: KeyPair?, phoneNumber: String?) async -> EnrollmentMachine.Event {
+  private func register(
+    _ pair: KeyPair?, phoneNumber: String?, linkCode: String?
+  ) async -> EnrollmentMachine.Event {
     do throws(EnrolmentError) {
       try await services.enrolment.enroll(
-        as: state.username, phoneNumber: phoneNumber ?? services.app.phoneNumber, key: pair)
+        as: state.username, phoneNumber: phoneNumber ?? services.app.phoneNumber, key: pair, linkCode: linkCode)
       return .registered
     } catch {
       // The owner may have removed the passcode, and with it the key.

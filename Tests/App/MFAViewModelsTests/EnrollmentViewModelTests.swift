@@ -213,6 +213,48 @@ struct EnrollmentViewModelTests {
     #expect(sent.map(\.deviceId) == ["device-1", id] && storage.load().deviceID == id)
   }
 
+  @Test("A link code goes with the enrolment, also when it is repeated under another id, and is in no record")
+  func linkCode() async throws {
+    phone.configure { $0.permission = .allowed }
+    let lost = NetworkError.gate(.transport(.lost("reset")))
+    backend.fail(exists, lost, lost)
+    let model = model()
+    await model.appear()
+    await model.enter(linkCode: " abcd-efgh ")
+    phone.plan(.approve, .approve, .approve)
+    await model.choose(.useBiometrics)
+    #expect(await model.state.errorText == "Device already enrolled")
+    await model.choose(.useBiometrics)
+    #expect(storage.load().pendingChange != nil)
+    #expect(!"\(storage.load())".contains("abcdefgh"))
+    await model.appear()
+    #expect(await model.state.phase == .enrolled(.secureEnclave, .biometric))
+    let sent = try backend.received.map { try $0.decoded(as: EnrollRequest.self) }
+    #expect(sent.map(\.linkCode) == ["abcdefgh", "abcdefgh", "abcdefgh", "abcdefgh"])
+    storage.save(MFARecord(deviceID: "device-2"))
+    await model.appear()
+    await model.choose(.useBiometrics)
+    let last = try #require(backend.received.last).decoded(as: EnrollRequest.self)
+    #expect(last.deviceId == "device-2" && last.linkCode == nil)
+  }
+
+  @Test("An enrolment without a link code has none, also after one that had a code", arguments: ["", " - "])
+  func noLinkCode(_ entered: String) async throws {
+    let services = DeviceServices(
+      keychain: phone, biometrics: phone, backend: backend, storage: storage,
+      app: AppDescription(bundleID: Self.bundleID, username: "ada", deviceModel: "iPhone 15 Pro"))
+    backend.fail(exists)
+    await #expect(throws: EnrolmentError.network(exists)) {
+      try await services.enrolment.enroll(as: "ada", phoneNumber: nil, key: nil, linkCode: "abcdefgh")
+    }
+    let model = EnrollmentViewModel(services: services)
+    phone.plan(.approve)
+    await model.appear()
+    await model.enter(linkCode: entered)
+    await model.choose(.usePasscode)
+    #expect(try backend.received.map { try $0.decoded(as: EnrollRequest.self).linkCode } == ["abcdefgh", nil])
+  }
+
   @Test("An enrolled device keeps its id when it is refused for another account")
   func keepsID() async throws {
     let services = DeviceServices(
