@@ -28,7 +28,8 @@ struct SignInMachine: StateMachine, Hashable {
     case verified(needsSecondFactor: Bool)
     case failed(String)
     case enteredUsername(String)
-    /// The user wants to sign in again: a code that is waited for is given up, and a session is left as it is.
+    /// The user wants to sign in again: a code that is waited for and the offers after an error are given up, and a
+    /// session is left as it is.
     case startedOver
   }
 
@@ -85,8 +86,9 @@ struct SignInMachine: StateMachine, Hashable {
     case (.keyRefused, .verifying):
       state.phase = .requestingChallenge
       return .requestChallenge
-    case (.startedOver, .enteringCode), (.startedOver, .signedIn):
+    case (.startedOver, .enteringCode), (.startedOver, .signedIn), (.startedOver, .ready):
       (state.errorText, state.advice, state.phase) = (nil, nil, .ready)
+      state.isBoundElsewhere = false
       return nil
     case (.enteredUsername(let name), .ready):
       state.username = name

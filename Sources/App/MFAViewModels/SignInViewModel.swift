@@ -30,7 +30,8 @@ public actor SignInViewModel: MachineDriven {
   /// Call it when the user enters the name of the account.
   public func enter(username: String) async { await handle(.enteredUsername(username)) }
 
-  /// Call it when the user wants to sign in again, instead of entering a code or after a sign-in.
+  /// Call it when the user wants to sign in again: instead of entering a code, after a sign-in, and when the screen
+  /// appears again after the user has enrolled the device or was in the Settings app.
   public func startOver() async { await handle(.startedOver) }
 
   /// Call it when the user chooses an option of the state. An option that is not offered any more does nothing.

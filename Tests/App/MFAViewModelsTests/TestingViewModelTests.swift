@@ -55,6 +55,17 @@ struct TestingViewModelTests {
     #expect(state.hasSecureEnclave == false && state.capability == .passcodeOnly)
   }
 
+  @Test("A device that was enrolled after a sign-in that failed signs in")
+  func enrolledLater() async {
+    let model = model()
+    await model.run(.testAuthentication)
+    #expect(await model.state.resultText == "This device is not enrolled - enroll it first")
+    await run(.enrollWithPasscode, .approve, on: model)
+    #expect(await model.state.hasSucceeded)
+    await run(.testAuthentication, .approve, on: model)
+    #expect(await model.state.resultText == "Signed in")
+  }
+
   @Test("A-045 A-046 A-047 A-048 A-049 A-04A A-04B A-04C every action is offered by its label, works and is logged")
   func actions() async {
     let model = model()
