@@ -194,7 +194,9 @@ struct FactorMachine: StateMachine {
   }
 
   private mutating func fail(_ failure: FactorFailure) {
-    let hasNothing = state.methods.isEmpty && !state.isEnabled && state.codePurpose == nil
+    // Backup codes are shown until the user has kept them: no later answer has them.
+    let hasNothing =
+      state.methods.isEmpty && !state.isEnabled && state.codePurpose == nil && state.backupCodes.isEmpty
     state.phase = hasNothing && failure.isOfReading ? .unavailable : .ready
     (state.errorText, state.needsSignIn) = (failure.text, failure.needsSignIn)
   }

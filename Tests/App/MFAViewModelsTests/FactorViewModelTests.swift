@@ -86,6 +86,20 @@ struct FactorViewModelTests {
     }
   }
 
+  @Test("B-082 the backup codes stay on the screen if the account cannot be read after the first code")
+  func unreadAfterConfirmation() async {
+    let backend = FactorBackend()
+    let model = await appeared(backend)
+    await model.choose(.setUp)
+    backend.loseAnswer(of: MFAOperations.status.name, Self.lost)
+    await model.enter(code: "123456")
+    let state = await model.state
+    #expect(state.phase == .ready && state.backupCodes.count == 10 && state.options == [.hideBackupCodes])
+    await model.choose(.hideBackupCodes)
+    await model.appear()
+    #expect(await model.state.options == [.renewBackupCodes, .switchOff])
+  }
+
   @Test("B-082 a first code that did not reach the server can be sent again, and the set-up can be given up")
   func unsentConfirmation() async {
     for cancels in [false, true] {
