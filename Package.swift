@@ -298,7 +298,7 @@ package.targets += Room.backend.sources([
     "HummingbirdCore", "Logging", "Metrics", "NIOExtras", "NIOHTTPTypes", "NIOHTTPTypesHTTP1", "NIOWebSocket",
     "ServiceLifecycle",
   ],
-  "MFAStore": ["Databases", "MFADomain", "GRDB", "GRDBSQLite"],  // The backend's records in SQLite and PostgreSQL.
+  "MFAStore": ["Databases", "MFADomain", "ProcessSignals", "GRDB", "GRDBSQLite"],  // The backend's records.
 ])
 package.targets += Room.backend.tests([
   "mfa-bench": ["ByteCoding", "PostgresServers", "ArgumentParser", "AsyncHTTPClient", "Crypto", "NIOCore", "NIOHTTP1"],

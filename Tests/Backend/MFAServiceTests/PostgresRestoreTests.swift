@@ -42,6 +42,21 @@ struct PostgresRestoreTests {
     }
   }
 
+  @Test("a backup removes what killed processes have left for its path, also one with the id of this process")
+  func leftDrafts() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let archive = StoreArchive(path: folder + "/mfa.db")
+      _ = try archive.migrate()
+      let drafts = ["4194301", "\(ProcessInfo.processInfo.processIdentifier)"].map { folder + "/backup.db.new-" + $0 }
+      for draft in drafts { try Data("a draft".utf8).write(to: URL(fileURLWithPath: draft)) }
+      let backup = try StoreBackup.write(
+        archive, named: "empty", to: folder + "/backup.db", at: Timestamp(milliseconds: 0))
+      #expect(backup.accounts == 0)
+      let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasPrefix("backup") }
+      #expect(names == ["backup.db"])
+    }
+  }
+
   @Test(
     "exports of the history continue at its restored end, or where they were before",
     arguments: TestDatabase.allCases)

@@ -2,6 +2,7 @@ public import ByteCoding
 internal import GRDB
 internal import Glibc
 public import MFADomain
+internal import ProcessSignals
 
 /// A backup: a SQLite file with the rows of a database of either kind, and a digest of all of them.
 ///
@@ -45,22 +46,25 @@ public struct StoreBackup: Sendable, Hashable {
     _ store: StoreArchive, named origin: String, to path: String, at now: Timestamp
   ) throws -> StoreBackup {
     guard access(path, F_OK) != 0 else { throw BackupError.exists }
-    let part = path + ".part-\(getpid())"
-    let descriptor = Glibc.open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else { throw BackupError.unwritable(reason: String(cString: strerror(errno))) }
-    close(descriptor)
-    do {
-      try fill(part, from: store, named: origin, at: now)
+    let draft = try draft(for: path)
+    // The draft is removed when it is released.
+    try withExtendedLifetime(draft) {
+      try fill(draft.path, from: store, named: origin, at: now)
       // Never replaces a file that was created meanwhile.
-      guard link(part, path) == 0 else {
+      guard link(draft.path, path) == 0 else {
         throw errno == EEXIST ? BackupError.exists : .unwritable(reason: String(cString: strerror(errno)))
       }
-      unlink(part)
-      try keepEntry(of: path)
-      return try StoreBackup(path: path)
+    }
+    try keepEntry(of: path)
+    return try StoreBackup(path: path)
+  }
+
+  /// Creates the file under a temporary name. Those that killed processes have left for the same path are removed.
+  private static func draft(for path: String) throws(BackupError) -> TemporaryFile {
+    do throws(TemporaryFile.WriteError) {
+      return try TemporaryFile(for: path)
     } catch {
-      for suffix in ["", "-journal", "-wal", "-shm"] { unlink(part + suffix) }
-      throw error
+      throw .unwritable(reason: String(cString: strerror(error.number)))
     }
   }
 
@@ -79,6 +83,8 @@ public struct StoreBackup: Sendable, Hashable {
     let queue = try aboutFile { try DatabaseQueue(path: file) }
     defer { try? queue.close() }
     try aboutFile {
+      // A journal in a file would stay when a signal ends the process.
+      try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = MEMORY") }
       try queue.write { db in
         let sql: any SQLSession = SQLiteSession(db: db)
         for step in MFASchema.sqlite.versions { try step.take(in: sql) }

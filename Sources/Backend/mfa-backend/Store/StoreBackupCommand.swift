@@ -3,6 +3,7 @@ internal import ByteCoding
 internal import Commands
 internal import MFADomain
 internal import MFAStore
+internal import ProcessSignals
 
 struct StoreBackupCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -31,6 +32,7 @@ struct StoreBackupCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
+    TemporaryFileRegistry.endWithSignals()
     let (place, archive) = try target.resolveCurrent()
     let backup = try StoreCall.on(place, file: file) {
       try StoreBackup.write(archive, named: place.place, to: file, at: WallClock.system.now())
