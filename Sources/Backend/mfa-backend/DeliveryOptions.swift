@@ -139,6 +139,8 @@ extension BackendSettings {
   func mailProvider(_ templates: MessageTemplates = .builtIn) throws -> SMTPProvider? {
     guard let mail else { return nil }
     if let file = mail.authorityFile { try InputFile.require(file, "the mail server's root file") }
+    // As for SMS: a file that cannot be used is a fault of the configuration, and not of each mail.
+    if let file = mail.tokenFile { _ = try Self.secret(in: file) }
     return SMTPProvider(
       server: SMTPProvider.Server(
         host: mail.host, port: mail.port, authority: mail.authorityFile, beginsWithTLS: mail.beginsWithTLS,
