@@ -149,8 +149,11 @@ extension BackendSettings {
       token: mail.tokenFile.map(Self.reader))
   }
 
-  /// Reads a file with a token each time: tokens live for an hour or so, and another program renews the file.
-  private static func reader(of path: String) -> @Sendable () throws -> String { { try secret(in: path) } }
+  /// Reads a file with a token each time: tokens live for an hour or so, and another program renews the file. A warning
+  /// about its mode was printed when the configuration was loaded, and is not repeated for each message.
+  private static func reader(of path: String) -> @Sendable () throws -> String {
+    { try InputFile.secretLine(path, "the secret file", warns: false) }
+  }
 
   /// Reads the first line of a file with a secret.
   private static func secret(in path: String) throws(Failure) -> String {

@@ -54,6 +54,8 @@ struct MessageSettingsTests {
       try await place.serving { backend in
         for (name, token, language) in [("ada", "first", "de-AT,en;q=0.3"), ("bob", "second", "en")] {
           try place.write(token + "\n", toPrivate: "sms.token")
+          try FileManager.default.setAttributes(
+            [.posixPermissions: 0o640], ofItemAtPath: place.folder + "/sms.token")
           let phone = TestPhone(username: name)
           for (path, body) in [("/mfa/enroll", phone.enrolment(method: "smsOTP")), ("/auth/initiate", phone.naming)] {
             let answer = try await curl(
@@ -74,6 +76,8 @@ struct MessageSettingsTests {
         let status = try await place.operate("status", "--json")
         #expect(status.output.joined().contains("http://127.0.0.1:\(port)/\""), "\(status)")
         #expect(!backend.process.errors.lines.joined().contains("kind=otp"))
+        // The group could not read the file at the start, and no message warns of it.
+        #expect(!backend.process.errors.lines.joined().contains("is readable by its group"))
       }
     }
   }
