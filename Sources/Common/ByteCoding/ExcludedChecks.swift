@@ -2,8 +2,9 @@
 public struct ExcludedChecks: Sendable {
   private let names: [String]
 
-  /// The names that a warning repeats, and the characters of each of them.
-  private static let longest = (names: 8, characters: 64)
+  /// The names that a warning repeats, and the Unicode scalars of each of them: a character may have any number of
+  /// combining marks.
+  private static let longest = (names: 8, scalars: 64)
 
   /// - Parameter names: the values of the parameter, percent-decoded. A `+` may stand for a space of a name.
   public init(_ names: [String]) { self.names = names }
@@ -17,13 +18,15 @@ public struct ExcludedChecks: Sendable {
     let unmatched = names.filter { value in !known.contains { Self.value(value, names: $0) } }
     guard !unmatched.isEmpty else { return nil }
     let shown = unmatched.prefix(Self.longest.names).map {
-      "\"\(TerminalText.printable(String($0.prefix(Self.longest.characters))))\""
+      "\"\(TerminalText.printable(String($0.unicodeScalars.prefix(Self.longest.scalars))))\""
     }
     let rest = unmatched.count > shown.count ? " and \(unmatched.count - shown.count) more" : ""
     return "some health checks cannot be excluded: no matches for \(shown.joined(separator: ","))\(rest)"
   }
 
+  // By bytes: to look for a sign among characters takes time with the square of the marks in a row.
   private static func value(_ value: String, names name: String) -> Bool {
-    value.hasSameBytes(as: name) || value.replacing("+", with: " ").hasSameBytes(as: name)
+    value.hasSameBytes(as: name)
+      || value.utf8.lazy.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }.elementsEqual(name.utf8)
   }
 }

@@ -29,3 +29,18 @@ import Testing
     #expect(Array(TerminalText.escaped(json: text).utf8) == Array(text.utf8))
   }
 }
+
+@Suite struct ExcludedChecksTests {
+  @Test func `a plus sign may stand for a space of a name, and other bytes name another check`() {
+    let excluded = ExcludedChecks(["gate+keys", "a+b", "cafe\u{301}"])
+    #expect(excluded.contains("gate keys") && excluded.contains("a+b") && excluded.contains("a b"))
+    #expect(!excluded.contains("gate+key") && !excluded.contains("caf\u{E9}"))
+    #expect(excluded.warning(known: ["gate keys", "a+b", "cafe\u{301}"]) == nil)
+  }
+
+  @Test func `a warning repeats a short beginning of a value, whatever marks its characters have`() throws {
+    let value = "a" + String(repeating: "\u{301}\u{316}", count: 4000)
+    let warning = try #require(ExcludedChecks([value]).warning(known: ["store"]))
+    #expect(warning.unicodeScalars.count < 200 && warning.contains("cannot be excluded"))
+  }
+}
