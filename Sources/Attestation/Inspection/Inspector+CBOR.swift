@@ -83,6 +83,8 @@ extension Inspector {
     default: node.value = isSecret ? InspectedNode.secret : item.scalar
     }
     node.length = reader.offset - item.offset - item.head
+    // Of an item of indefinite length that was read to its end, the last byte is the end mark.
+    if case .indefinite = item.content, !isBroken, !isFull { node.length -= 1 }
     return node
   }
 

@@ -328,6 +328,15 @@ struct BrokenInspectionTests {
     }
   }
 
+  @Test func `the length of an item without a count leaves out its end mark, as in DER`() throws {
+    for (bytes, length) in [
+      ([0xBF, 0x01, 0x02, 0xFF], 2), ([0x9F, 0xFF], 0), ([0x5F, 0x41, 0x07, 0xFF], 2),
+      ([0x9F, 0x9F, 0x01, 0xFF, 0xFF], 3), ([0x9F, 0x01], 1), ([0x30, 0x80, 0x05, 0x00, 0x00, 0x00], 2),
+    ] as [([UInt8], Int)] {
+      #expect(try Inspection(bytes).parts.first?.length == length, "\(bytes)")
+    }
+  }
+
   @Test func `an object that ends anywhere, or has one other byte, is read within its bounds`() throws {
     let samples = try Samples()
     for object in try [samples.attestation(), samples.assertion(), samples.chain()[0]] {
