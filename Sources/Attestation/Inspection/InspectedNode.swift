@@ -76,6 +76,11 @@ enum ValueText {
     return JSONText.quote(short) + (short.utf8.count < text.utf8.count ? "…" : "")
   }
 
+  /// A number or a literal as it is written, which is ASCII, shortened.
+  static func word(_ text: String) -> String {
+    text.utf8.count <= mostCharacters ? text : text.prefix(mostCharacters) + "…"
+  }
+
   /// Seconds since 1970 with their date, if it has one.
   static func seconds(_ number: Int64) -> String {
     guard (0...253_402_300_799).contains(number) else { return "\(number)" }

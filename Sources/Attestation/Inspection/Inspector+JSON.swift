@@ -109,7 +109,7 @@ extension Inspector {
     default:
       let word = scanner.word()
       node.type = Int64(word) != nil || Double(word) != nil ? "number" : "literal"
-      node.value = word
+      node.value = ValueText.word(word)
       if case .seconds = member?.form, let seconds = Int64(word) { node.value = ValueText.seconds(seconds) }
     }
     node.length = scanner.offset - node.offset

@@ -337,6 +337,15 @@ struct BrokenInspectionTests {
     }
   }
 
+  @Test func `a number of JSON with many digits is shown by its beginning`() throws {
+    for (digits, shown) in [(120, 120), (121, 121), (100_000, 121)] {
+      let number = String(repeating: "7", count: digits)
+      let inspection = try Inspection(Array(#"{"attestation":"oA==","counter":\#(number)}"#.utf8))
+      let value = try inspection.node("counter").value
+      #expect(value?.count == shown && value?.hasSuffix("…") == (digits > 120), "\(digits)")
+    }
+  }
+
   @Test func `an object that ends anywhere, or has one other byte, is read within its bounds`() throws {
     let samples = try Samples()
     for object in try [samples.attestation(), samples.assertion(), samples.chain()[0]] {
