@@ -50,6 +50,22 @@ final class HTTP2Tunnels: Sendable {
     return found
   }
 
+  /// Translates an error of the client library about the tunnel, before which no request is written; `nil` for any other
+  /// error.
+  static func refusal(_ error: any Error, by proxy: ForwardProxy) -> TransportError? {
+    guard let error = error as? HTTPClientError else { return nil }
+    return switch error {
+    case .proxyAuthenticationRequired:
+      .unreachable("\(ProxyTunnelError(proxy: proxy, fault: .refused(status: 407)))")
+    // The library does not report which status it was.
+    case .invalidProxyResponse:
+      .unreachable(
+        "the proxy \(proxy) refused CONNECT: allow the host and port at the proxy, or add the host to NO_PROXY")
+    case .httpProxyHandshakeTimeout: .unreachable("the proxy \(proxy) did not answer CONNECT within the time allowed")
+    default: nil
+    }
+  }
+
   private func tunnel(to host: String, through proxy: ForwardProxy) -> HTTPClient.Configuration {
     var configuration = configuration
     let authorization = proxy.authorization.flatMap { field -> HTTPClient.Authorization? in

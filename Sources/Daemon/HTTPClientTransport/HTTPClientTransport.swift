@@ -183,14 +183,15 @@ public final class HTTPClientTransport: HTTPTransport {
         guard let tunnels = clients.tunnels, server.scheme == .https else {
           return try await proxied.send(request, through: proxy)
         }
-        return try await exchange(request, by: try tunnels.client(for: server.host, through: proxy))
+        return try await exchange(
+          request, by: try tunnels.client(for: server.host, through: proxy), through: proxy)
       }
     }
     return try await exchange(request, by: clients.direct)
   }
 
   private func exchange(
-    _ request: HTTPRequest, by client: HTTPClient
+    _ request: HTTPRequest, by client: HTTPClient, through proxy: ForwardProxy? = nil
   ) async throws(TransportError) -> HTTPResponse {
     var message = HTTPClientRequest(url: request.url.absoluteString)
     message.method = HTTPMethod(rawValue: request.method.rawValue)
@@ -206,7 +207,7 @@ public final class HTTPClientTransport: HTTPTransport {
     } catch is NIOTooManyBytesError {
       throw .tooLarge(options.largestAnswer)
     } catch {
-      throw TransportError(error)
+      throw proxy.flatMap { HTTP2Tunnels.refusal(error, by: $0) } ?? TransportError(error)
     }
   }
 }

@@ -13,12 +13,12 @@ struct ProxiedExchangeTests {
 
   private func transport(
     _ proxy: String, variable: String = "https_proxy", authority: String? = nil, pins: Set<[UInt8]> = [],
-    largest: Int = 1 << 18, time: Duration = .seconds(60)
+    largest: Int = 1 << 18, time: Duration = .seconds(60), offersHTTP2: Bool = false
   ) -> HTTPClientTransport {
     HTTPClientTransport(
       .init(
         authorityFile: authority, pins: pins, largestAnswer: largest, exchangeTime: time,
-        proxies: ProxyVariables { $0 == variable ? proxy : nil }))
+        proxies: ProxyVariables { $0 == variable ? proxy : nil }, offersHTTP2: offersHTTP2))
   }
 
   private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
@@ -196,6 +196,26 @@ struct ProxiedExchangeTests {
     let transport = transport("http://user:hunter2@127.0.0.1:\(proxy.port)")
     let error = await #expect(throws: TransportError.self) {
       try await transport.send(HTTPRequest(method: .post, url: try url("https://\(Self.name)/token"), body: [1]))
+    }
+    guard case .unreachable(let reason) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(reason.contains(words) && reason.contains("127.0.0.1:\(proxy.port) (https_proxy)"), "\(reason)")
+    #expect(!reason.contains("hunter2"))
+  }
+
+  @Test(arguments: [
+    (407, "it refuses the user and the password of https_proxy"), (403, "allow the host and port at the proxy"),
+  ])
+  func `a proxy that refuses a tunnel for HTTP2 is named with its advice, and nothing is in doubt`(
+    _ status: Int, _ words: String
+  ) async throws {
+    let proxy = try ForwardProxyServer(.answer(Array("HTTP/1.1 \(status) x\r\nContent-Length: 0\r\n\r\n".utf8)))
+    defer { proxy.stop() }
+    let transport = transport("http://user:hunter2@127.0.0.1:\(proxy.port)", offersHTTP2: true)
+    let error = await #expect(throws: TransportError.self) {
+      try await transport.send(HTTPRequest(method: .post, url: try url("https://\(Self.name)/push"), body: [1]))
     }
     guard case .unreachable(let reason) = error else {
       Issue.record("\(String(describing: error))")
