@@ -2,7 +2,8 @@ internal import Glibc
 
 /// A file that is written next to its destination and appears there either complete or not at all.
 ///
-/// Its name is `PLACE.new-PID`, its mode is 0600, and it is locked (flock(2)) while its owner writes it. If a process
+/// Its name is `PLACE.new-PID`, its mode is 0600, and it is locked (flock(2)) while its owner writes it. If that name is
+/// taken, as by a process in another container that has the same id, the number is one that no process has. If a process
 /// is killed, the next process that writes to the same place removes the file. A signal that terminates the process
 /// removes it too, after `TemporaryFileRegistry.endWithSignals()` was called. Within a process only one caller at a
 /// time writes to a place. Calls block.
@@ -25,7 +26,7 @@ public final class TemporaryFile {
 
   public init(for place: String) throws(WriteError) {
     self.place = place
-    path = "\(place)\(Self.mark)\(getpid())"
+    path = Self.freePath(for: place)
     // A signal that terminates the process removes the file under both names.
     let unnamed = path + "~"
     TemporaryFileRegistry.begin(path)
@@ -102,6 +103,15 @@ public final class TemporaryFile {
   // MARK: Drafts of the same place
 
   private static let mark = ".new-"
+  /// PID_MAX_LIMIT of Linux: every process id is below.
+  private static let idLimit: Int32 = 1 << 22
+
+  /// The path of a draft by the id of this process, or by a random number if that one exists.
+  private static func freePath(for place: String) -> String {
+    let path = "\(place)\(mark)\(getpid())"
+    var status = stat()
+    return lstat(path, &status) == 0 ? "\(place)\(mark)\(Int32.random(in: idLimit ... .max))" : path
+  }
 
   /// Creates the file and locks it before it gets its name, so that no other process can take it for abandoned.
   private static func claim(_ path: String, from unnamed: String, for place: String) throws(WriteError) -> Int32 {

@@ -28,6 +28,27 @@ struct TemporaryFileTests {
     }
   }
 
+  @Test("A process with the same id, as in another container, keeps its unfinished file; an abandoned one is removed")
+  func sameID() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let destination = folder + "/file"
+      let other = "\(destination).new-\(getpid())"
+      let descriptor = open(other, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+      #expect(descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+      for text in ["first", "second"] {
+        let temporary = try TemporaryFile(for: destination)
+        try temporary.write(Array(text.utf8))
+        try temporary.place()
+        #expect(try Data(contentsOf: URL(filePath: destination)) == Data(text.utf8))
+      }
+      let names = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+      #expect(names == ["file", "file.new-\(getpid())"])
+      close(descriptor)
+      try TemporaryFile(for: destination).place()
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["file"])
+    }
+  }
+
   @Test("A file that is being moved to its destination is finished before a signal ends the process")
   func finished() async throws {
     try await Places.withTemporaryFolder { folder async throws in
