@@ -51,6 +51,20 @@ struct OTLPProtobufTests {
     #expect(part?.rejected == rejected && part?.message ?? "" == message)
   }
 
+  @Test func `a long message of a collector is cut at the same place in both forms, whatever marks it has`() throws {
+    let message = String(repeating: "e\u{301}", count: 150) + String(repeating: "\u{301}", count: 5000)
+    let text = Array(message.utf8)
+    func length(_ count: Int) -> [UInt8] { [UInt8(count & 0x7F) | 0x80, UInt8(count >> 7)] }
+    let part: [UInt8] = [0x08, 0x03, 0x12] + length(text.count) + text
+    let protobuf = PartialSuccess(answer: [0x0A as UInt8] + length(part.count) + part, in: .protobuf)
+    let json = PartialSuccess(
+      answer: Array(#"{"partialSuccess":{"rejectedSpans":3,"errorMessage":"\#(message)"}}"#.utf8))
+    for found in [protobuf, json] {
+      #expect(found?.rejected == 3 && found?.message.unicodeScalars.count == 500)
+    }
+    #expect(protobuf?.message.utf8.elementsEqual(json?.message.utf8 ?? "".utf8) == true)
+  }
+
   private static let spans =
     "0ac8030a510a1b0a0c736572766963652e6e616d65120b0a0973616c6c79706f72740a160a0f736572766963652e76657273"
     + "696f6e12030a01310a1a0a13736572766963652e696e7374616e63652e696412030a016912f2020a0e0a0973616c6c79706f"

@@ -4,8 +4,11 @@ internal import FoundationEssentials
 public struct PartialSuccess: Sendable, Hashable {
   /// The number of spans, or of points of metrics.
   public let rejected: Int
-  /// The reason in the collector's words; may be empty.
+  /// The reason in the collector's words, at most 500 Unicode scalars; may be empty.
   public let message: String
+
+  /// The most of a message that is kept, in Unicode scalars: a character may have any number of combining marks.
+  private static let longestMessage = 500
 
   /// Reads the body of an answer with status 200; `nil` if the collector took everything, or says nothing readable.
   public init?(answer: [UInt8], in form: OTLPEncoding.Form = .json) {
@@ -25,7 +28,7 @@ public struct PartialSuccess: Sendable, Hashable {
       for field in ProtobufReader(part) {
         switch (field.number, field.value) {
         case (1, .integer(let value)): rejected = value
-        case (2, .bytes(let text)): message = String(decoding: text.prefix(500), as: UTF8.self)
+        case (2, .bytes(let text)): message = String(decoding: text, as: UTF8.self)
         default: continue
         }
       }
@@ -33,7 +36,7 @@ public struct PartialSuccess: Sendable, Hashable {
     // An `int64`: a negative number is none.
     guard let count = Int(exactly: rejected), count > 0 else { return nil }
     self.rejected = count
-    self.message = message
+    self.message = String(message.unicodeScalars.prefix(Self.longestMessage))
   }
 
   private init?(json answer: [UInt8]) {
@@ -41,7 +44,7 @@ public struct PartialSuccess: Sendable, Hashable {
       let rejected = part.rejectedSpans?.value ?? part.rejectedDataPoints?.value, rejected > 0
     else { return nil }
     self.rejected = rejected
-    message = String(part.errorMessage?.prefix(500) ?? "")
+    message = String((part.errorMessage ?? "").unicodeScalars.prefix(Self.longestMessage))
   }
 
   private struct Answer: Decodable {
