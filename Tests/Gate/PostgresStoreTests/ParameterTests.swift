@@ -64,6 +64,8 @@ struct ParameterTests {
       "postgres://u:sec@ret@host/x", "postgres://u:sec/ret@host/x", "postgres://u:sec?ret@host/x",
       "postgresql://u:sec/ret@@host/x", "postgres://u@sec@host/x", "postgres://host/x?application_name=sec@ret",
       "host=a password=secret", "password=secret", " postgres://u:secret@host/x",
+      "postgres://u:pass@\u{301}sec@host/x", "postgres://u:pass/\u{301}sec@host/x",
+      "postgres://u:pass?\u{FE0F}sec@host/x",
     ])
   func ambiguous(_ url: String) {
     do throws(ConnectionParameters.Malformed) {

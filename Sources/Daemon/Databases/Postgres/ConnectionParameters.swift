@@ -91,9 +91,10 @@ public struct ConnectionParameters: Sendable {
   /// URL.
   private static func isUnambiguous(_ url: String) -> Bool {
     guard let scheme = ["postgres://", "postgresql://"].first(where: url.hasPrefix) else { return false }
-    let body = url.dropFirst(scheme.count)
-    guard let sign = body.lastIndex(of: "@") else { return true }
-    return !body[..<sign].contains { "@/?".contains($0) }
+    // libpq looks for bytes: a mark that combines with a sign would make another character of it here.
+    let body = Array(url.utf8.dropFirst(scheme.utf8.count))
+    guard let sign = body.lastIndex(of: UInt8(ascii: "@")) else { return true }
+    return !body[..<sign].contains { "@/?".utf8.contains($0) }
   }
 
   /// Requires ports that are numbers and a database name that is a name: anything else there may be a secret, and
