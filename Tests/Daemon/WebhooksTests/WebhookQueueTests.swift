@@ -142,6 +142,26 @@ struct WebhookQueueTests {
     }
   }
 
+  @Test("The help of the metric states after how many refusals a message is given up")
+  func help() async throws {
+    var (plan, now, refusals) = (WebhookPlan(), ContinuousClock.now, 0)
+    let ticket = try #require(WebhookTicket(name: "001800000000000.msg_1"))
+    plan.add([ticket])
+    while plan.count > 0, refusals < 100 {
+      let next = plan.next(at: now)
+      #expect(next == [ticket])
+      refusals += 1
+      _ = plan.note([(ticket, .refused(status: 400))], at: now, jitter: 1)
+      now += .seconds(100_000)
+    }
+    let words = "given up after \(refusals) refusals or failed reads"
+    try await withBench { bench in
+      _ = bench.queue(to: Receiver())
+      let help = await bench.metric("# HELP test_webhooks_total")
+      #expect(help?.contains(words) == true, "\(help ?? "no help")")
+    }
+  }
+
   @Test("While the receiver does not answer, messages wait, and one at a time asks; what waits outlives the process")
   func outage() async throws {
     try await withBench { bench in

@@ -3,6 +3,8 @@ struct WebhookPlan: Sendable {
   /// The pauses after refusals of one message; after the last one it is given up. The sum is about two days.
   static let pausesAfterRefusals: [Duration] = [5, 60, 300, 1800, 7200, 18_000, 36_000, 43_200, 64_800]
     .map { .seconds($0) }
+  /// The refusals of one message after which it is given up: the first one, and one after each pause.
+  static let mostRefusals = pausesAfterRefusals.count + 1
   private static let shortestPause = Duration.seconds(1)
   private static let longestPause = Duration.seconds(300)
   /// The longest `Retry-After` that is respected.

@@ -79,7 +79,8 @@ public final class WebhookQueue: Sendable {
     (looks, look) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     results = registry.counters(
       "\(program)_webhooks_total",
-      "Messages by what became of them: delivered, given up after nine refusals or reads, or dropped for want of room.",
+      "Messages by what became of them: delivered, given up after \(WebhookPlan.mostRefusals) refusals or failed reads, "
+        + "or dropped for want of room.",
       labels: ["result"])
     for result in ["delivered", "given_up", "dropped"] { _ = results.counter(result) }
     registry.values("\(program)_webhooks_waiting", "Messages that the receiver does not have yet.") {
