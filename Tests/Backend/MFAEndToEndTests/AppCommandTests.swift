@@ -171,6 +171,26 @@ struct AppCommandTests {
     }
   }
 
+  @Test("Another phone enrols into an account by its link code, and not without it", arguments: [false, true])
+  func linkCode(byCodes: Bool) async throws {
+    try await BackendBehindGate.serving { household in
+      let first = try await household.device("first")
+      let token = try await first.signIn()
+      let issued = try await first.call("POST", "/api/v1/mfa/link", [:], token: token)
+      let code = try #require(issued["linkCode"]?.text, "\(issued.text)")
+      let app = try await CommandLineApp(household, device: "second")
+      let enroll =
+        ["enroll", "--user", first.phone.username, "--phone", "+15550100"]
+        + (byCodes ? ["--with", "sms"] : ["--answers", "approve,approve"])
+      var run = try await app.run(enroll)
+      #expect(run.exit != .code(0) && run.errors.contains { $0.contains("--link-code CODE") }, "\(run)")
+      // As it is written down.
+      run = try await app.run(enroll + ["--link-code", "\(code.prefix(4))-\(code.dropFirst(4))"])
+      #expect(run.exit == .code(0), "\(run)")
+      #expect(run.output.first?.hasPrefix("enrolled \(first.phone.username): ") == true, "\(run)")
+    }
+  }
+
   @Test("The example in the help of attest signin works as printed")
   func example() async throws {
     try await BackendBehindGate.serving { household in

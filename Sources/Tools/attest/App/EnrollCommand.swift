@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ByteCoding
 internal import Commands
 internal import MFAClient
 internal import MFAViewModels
@@ -23,6 +24,12 @@ struct EnrollCommand: AsyncParsableCommand {
   @Option(help: "What unlocks the key: biometrics, passcode; sms for codes without a key.")
   var with: UnlockChoice?
 
+  @Option(
+    help: ArgumentHelp(
+      "Adds the phone to an account that exists: the code of another phone of it, or of an operator.",
+      valueName: "code"))
+  var linkCode: String?
+
   func run() async throws {
     let app = try await MobileApp(options, phoneNumber: phone, needsAccount: true)
     let model = EnrollmentViewModel(services: app.services)
@@ -31,18 +38,14 @@ struct EnrollCommand: AsyncParsableCommand {
       throw Failure(
         .refused, "this device is enrolled already", hint: "`attest upgrade`, `attest downgrade` or `attest unenroll`")
     }
+    if let linkCode { await model.enter(linkCode: linkCode) }
     try await choose(on: model, app)
     let state = await model.state
     guard case .enrolled(let method, let authMethod) = state.phase else {
       // Another unlock does not help against a refusal of the backend.
       let offersPasscode = with == nil && app.lastRefusalCode == nil && state.options.contains(.usePasscode)
-      let hint = offersPasscode ? "--with passcode uses the passcode" : nil
-      let failure = app.failure(state.errorText ?? state.message)
-      let taken =
-        app.lastRefusalCode == "session_required"
-        ? "if the account exists: another --user, or its own device; an operator resets it by `mfa-backend admin reset`"
-        : nil
-      throw Failure(failure.status, failure.message, hint: failure.hint ?? taken ?? hint)
+      throw Self.failure(
+        of: app, state.errorText ?? state.message, hint: offersPasscode ? "--with passcode uses the passcode" : nil)
     }
     let line = ["user": state.username, "method": method.rawValue, "authMethod": authMethod?.rawValue ?? "none"]
     let text =
@@ -68,12 +71,22 @@ struct EnrollCommand: AsyncParsableCommand {
       }
       // The screen offers codes only on a phone without a passcode; a command may always use them.
       do throws(EnrolmentError) {
-        try await app.services.enrolment.enroll(as: app.services.app.username, phoneNumber: number, key: nil)
+        try await app.services.enrolment.enroll(
+          as: app.services.app.username, phoneNumber: number, key: nil, linkCode: linkCode.map(TypedCode.plain))
       } catch {
-        throw app.failure("\(error)")
+        throw Self.failure(of: app, "\(error)")
       }
       await model.appear()
     }
+  }
+
+  private static func failure(of app: MobileApp, _ text: String?, hint: String? = nil) -> Failure {
+    let failure = app.failure(text)
+    let taken =
+      app.lastRefusalCode == "session_required"
+      ? "if the account exists: another --user, or --link-code CODE; `mfa-backend admin reset NAME` prints a code"
+      : nil
+    return Failure(failure.status, failure.message, hint: failure.hint ?? taken ?? hint)
   }
 }
 
