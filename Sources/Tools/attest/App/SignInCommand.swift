@@ -214,8 +214,9 @@ struct VerifyCommand: AsyncParsableCommand {
     await model.enter(code)
     let state = await model.state
     guard state.canSubmit else {
+      guard state.phase == .entering else { throw app.failure(state.errorText) }
       throw Failure(
-        state.phase == .entering ? .usage : .refused, state.errorText ?? "not a code of this kind or account",
+        .usage, state.errorText ?? "not a code of this kind or account",
         hint: "a code of --kind \(kind.rawValue) has \(kind.tab.codeLength) characters")
     }
     await model.verify()
