@@ -14,7 +14,7 @@ public struct EngineLimits: Sendable, Hashable {
   /// How long a connection may stay open without a request. Balancers give an idle connection up after 60 seconds by
   /// default; the side that sends the requests must be the first, or a request crosses the end.
   public var keepAliveTimeout: Duration = .seconds(75)
-  /// How long the responder may take to decide.
+  /// How long the responder may take to decide. Then the client gets 503, and the connection closes.
   public var decisionTimeout: Duration = .seconds(30)
   /// How long a peer may take to answer a Close frame or to close its socket.
   public var closeTimeout: Duration = .seconds(5)

@@ -40,6 +40,16 @@ extension EventLoop {
     answerFlushed(session)
   }
 
+  /// Answers a request that the responder has not decided in time. Its later decision is dropped.
+  func decisionExpired(_ session: SessionRef) {
+    let type = HeaderFields.Field(name: "Content-Type", value: "text/plain")
+    answer(
+      session,
+      Response(
+        status: 503, headers: HeaderFields([type]), body: Array("the request was not decided in time\n".utf8),
+        closes: true))
+  }
+
   /// Handles a client that has not read a response in time. A response from an upstream may be long: the client keeps
   /// its connection as long as it reads enough of it.
   func answerExpired(_ session: SessionRef) {

@@ -5,6 +5,22 @@ import Transport
 
 @testable import TransportEngine
 
+/// Decides when `release` has finished, and reports each request before.
+private struct SlowResponder: RequestResponder {
+  let asked: AsyncStream<Void>.Continuation
+  let release: AsyncStream<Void>
+
+  func respond(to request: Request, from peer: Peer) async -> Disposition {
+    asked.yield()
+    for await _ in release {}
+    return .respond(Response(status: 200))
+  }
+
+  func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
+    Response(status: 400, closes: true)
+  }
+}
+
 extension EngineTests {
   /// Data in the kernel has not reached the peer yet. In these tests the gate's outboxes are empty.
   @Suite("Slow readers", .timeLimit(.minutes(10)))
@@ -159,6 +175,29 @@ extension EngineTests {
       #expect(received.suffix(2) == (isBridge ? received.suffix(2) : [0x03, 0xE8]))
       #expect(isBridge || received.starts(with: Self.frames(masked: false)))
       _ = gate
+    }
+
+    @Test("A request that is not decided in time is answered with 503, and its late decision is dropped")
+    func lateDecision() async throws {
+      let (requests, asked) = AsyncStream.makeStream(of: Void.self)
+      let (release, releasing) = AsyncStream.makeStream(of: Void.self)
+      defer { releasing.finish() }
+      var limits = EngineLimits()
+      limits.decisionTimeout = .seconds(600)
+      let engine = try Engine(
+        listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil,
+        responder: SlowResponder(asked: asked, release: release), limits: limits)
+      defer { engine.stop() }
+      let client = try ScriptedSocket(connectingTo: engine.address.port)
+      try client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+      for await _ in requests { break }
+      await engine.pass(.seconds(700))
+      let head = try client.readHead()
+      #expect(head.hasPrefix("HTTP/1.1 503 ") && head.contains("\r\nConnection: close\r\n"))
+      releasing.finish()
+      await engine.pass(.zero)
+      let rest = try client.readToEnd()
+      #expect(String(decoding: rest, as: UTF8.self) == "the request was not decided in time\n")
     }
 
     @Test("Pings accepted by the kernel do not keep a session with a program that hangs")
