@@ -123,6 +123,13 @@ struct SettingsTests {
       ("listen: unix:/run/a\nadmin: { listen: unix:/run/a }", "admin.listen: unix:/run/a is used by listen"),
       ("admin: { listen: unix:/run/a }\nmetrics: { listen: unix:/run/a }", "unix:/run/a is used by admin.listen"),
       ("metrics: { listen: 127.0.0.1:8080 }", "metrics.listen: 127.0.0.1:8080 is used by listen"),
+      (
+        "listen: localhost:8080\nmetrics: { listen: 127.0.0.1:8080 }",
+        "metrics.listen: 127.0.0.1:8080 is used by listen"
+      ), ("listen: localhost:8080\nmetrics: { listen: \"[::1]:8080\" }", "[::1]:8080 is used by listen"),
+      ("listen: 127.0.0.1:8080\nmetrics: { listen: \"[::1]:8080\" }", nil),
+      ("listen: 127.0.0.1:8080\nmetrics: { listen: 127.0.0.2:8080 }", nil),
+      ("listen: localhost:8080\nmetrics: { listen: 127.0.0.1:8081 }", nil),
       ("listen: 127.0.0.1:0\nmetrics: { listen: 127.0.0.1:0 }", nil),
       ("listen: unix:/run/a\nadmin: { listen: unix:/run/b }\nmetrics: { listen: unix:/run/c }", nil),
     ] as [(String, String?)])

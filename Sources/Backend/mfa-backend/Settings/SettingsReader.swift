@@ -196,15 +196,15 @@ extension SettingsBuilder {
       (path(ConsoleKeys.listen), console.map { .tcp(host: $0.listen.address, port: Int($0.listen.port)) }),
       (path(Keys.metricsListen), value(Keys.metricsListen)),
     ]
-    var taken: [ListenPlace: SettingPath] = [:]
+    var taken: [(key: SettingPath, place: ListenPlace)] = []
     for (key, place) in places {
       guard let place else { continue }
       // Port 0 selects a different free port each time.
       if case .tcp(_, 0) = place { continue }
-      if let other = taken[place] {
-        refuse(key, "\(place) is used by \(other.text): two listeners cannot share it")
+      if let other = taken.first(where: { $0.place.meets(place) }) {
+        refuse(key, "\(place) is used by \(other.key.text): two listeners cannot share it")
       } else {
-        taken[place] = key
+        taken.append((key, place))
       }
     }
   }
