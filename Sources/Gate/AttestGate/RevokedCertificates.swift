@@ -64,7 +64,11 @@ public final class RevokedCertificates: Sendable {
   ///
   /// - Throws: `.statusListUnavailable` if a list is configured, and none is there that is new enough.
   func list(at now: Timestamp) throws(Denial) -> AndroidStatusList? {
-    let (maximumAge, current) = state.withLock { ($0.maximumAge, $0.current) }
+    let (maximumAge, current) = state.withLock { state -> (Duration?, Dated?) in
+      // A list from a clock that was ahead would not become too old. Its age counts from now on.
+      if let current = state.current, now < current.currentAt { state.current = Dated(current.list, currentAt: now) }
+      return (state.maximumAge, state.current)
+    }
     guard let maximumAge else { return nil }
     guard let current else { throw .statusListUnavailable(age: nil) }
     let age = now.since(current.currentAt)

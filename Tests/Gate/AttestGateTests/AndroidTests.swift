@@ -221,6 +221,16 @@ struct AndroidTests {
     #expect(try await bench.denial(mint) == nil)
   }
 
+  @Test("A list from a clock that was ahead becomes too old, counted from its first use after the correction")
+  func listOfClockAhead() async throws {
+    let bench = try AndroidBench(trusting: mint, maximumAge: .seconds(3600))
+    let ahead = bench.clock.now.advanced(by: .seconds(31_536_000))
+    bench.revocations.replace(by: .init(try list([]), currentAt: ahead))
+    #expect(try await bench.denial(mint) == nil)
+    bench.clock.advance(by: .seconds(3601))
+    #expect(try await bench.denial(mint) == .statusListUnavailable(age: .seconds(3601)))
+  }
+
   @Test("A key whose chain is listed while its registration waits for the store is revoked, refused and reported")
   func listedMeanwhile() async throws {
     let bench = try AndroidBench(trusting: mint, maximumAge: .seconds(3600))
