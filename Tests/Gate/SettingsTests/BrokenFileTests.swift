@@ -159,6 +159,10 @@ struct BrokenFileTests {
       "metrics at the gate's own address", "metrics: { listen: '127.0.0.1:6200' }",
       "1:20: metrics.listen: port 6200 is used by listen at ::: two listeners cannot share it"),
     Broken(
+      "metrics at the gate's own address, written as IPv6",
+      "listen: { address: 127.0.0.1 }\nmetrics: { listen: '[::ffff:127.0.0.1]:6200' }",
+      "2:20: metrics.listen: port 6200 is used by listen at 127.0.0.1: two listeners cannot share it"),
+    Broken(
       "metrics at the admin server's address",
       "admin: { listen: '127.0.0.1:6201', token_file: prose.pem }\nmetrics: { listen: '0.0.0.0:6201' }",
       "1:48: admin.token_file: the first line of DIR/prose.pem is not a token of 16 characters or more",

@@ -36,12 +36,17 @@ extension SettingsBuilder {
 
   /// Whether a listener on one address also receives connections to the other.
   private static func meet(_ first: String, _ second: String) -> Bool {
-    let (one, two) = (NetworkName.bytes(of: first), NetworkName.bytes(of: second))
-    guard let one, let two else { return first == second }
+    guard let one = bytes(of: first), let two = bytes(of: second) else { return first == second }
     let isAny = { (bytes: [UInt8]) in bytes.allSatisfy { $0 == 0 } }
     // `::` accepts IPv4 as well.
     if one.count == 16, isAny(one) { return true }
     if two.count == 16, isAny(two) { return true }
     return one.count == two.count && (one == two || isAny(one) || isAny(two))
+  }
+
+  /// The bytes of an address. Those of an IPv4-mapped IPv6 address are the IPv4 address, at which its socket listens.
+  private static func bytes(of address: String) -> [UInt8]? {
+    guard let bytes = NetworkName.bytes(of: address) else { return nil }
+    return bytes.starts(with: [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]) ? Array(bytes[12...]) : bytes
   }
 }
