@@ -73,9 +73,11 @@ package final class InheritedSockets: Sendable {
 extension SocketAddress {
   /// Whether a socket bound to `other` satisfies this address. Port 0 matches any port.
   fileprivate func isAnswered(by other: SocketAddress) -> Bool {
-    switch (self, other) {
+    // A socket at an IPv4-mapped IPv6 address reports the IPv4 address.
+    let own = if case .ipv6(let host, let port) = self { SocketAddress.ip(host, port: port) } else { self }
+    return switch (own, other) {
     case (.ipv4(let host, 0), .ipv4(let otherHost, _)), (.ipv6(let host, 0), .ipv6(let otherHost, _)): host == otherHost
-    default: self == other
+    default: own == other
     }
   }
 }

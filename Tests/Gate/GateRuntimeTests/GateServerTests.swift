@@ -262,6 +262,25 @@ struct GateServerTests {
     return (InheritedSockets(copies + [report]), FileHandle(fileDescriptor: ends[0], closeOnDealloc: true))
   }
 
+  @Test("A new process uses the inherited socket of an IPv4 address that the settings write as IPv6")
+  func inheritedMappedAddress() async throws {
+    let mapped = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF, 127, 0, 0, 1]
+    let engine = try Engine(
+      listeningAt: .ipv6(mapped, port: 0), loops: 1, tls: nil, responder: AdminRouter([], access: .anyone))
+    defer { engine.stop() }
+    var ends: [Int32] = [-1, -1]
+    try #require(pipe(&ends) == 0)
+    defer { close(ends[0]) }
+    let copies = await engine.socketCopies()
+    let passed = copies.map { PassedSockets.Passed(descriptor: $0, name: "metrics") }
+    let report = PassedSockets.Passed(descriptor: ends[1], name: UpgradeParent.descriptorName)
+    let inherited = InheritedSockets(passed + [report])
+    let taken = inherited.take(.metrics, at: .ipv6(mapped, port: engine.address.port))
+    #expect(!copies.isEmpty && taken == copies)
+    inherited.closeRest()
+    for descriptor in taken { close(descriptor) }
+  }
+
   @Test("A gate hands over to one that inherits its sockets, and stops after its own clients have left")
   func handOver() async throws {
     try await serving { files, old, service in
