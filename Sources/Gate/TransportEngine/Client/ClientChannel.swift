@@ -162,9 +162,22 @@ final class ClientChannel: LoopChannel {
       } catch {
         lastError = "\(address): \(error)"
         socket.close()
+        if waitForRoom(at: address, after: error, in: loop) { return }
       }
     }
     endUnreachable(lastError, in: loop)
+  }
+
+  /// Tries a Unix socket whose queue of new connections is full (unix(7)) again after a pause: its server lives, and does
+  /// not keep up with many clients at once.
+  ///
+  /// - Returns: `false` after another error, and if no time is left.
+  private func waitForRoom(at address: SocketAddress, after error: SystemCallError, in loop: EventLoop) -> Bool {
+    let next = monotonicMilliseconds() + UpstreamAttempt.pause
+    guard case .unix = address, error.number == EAGAIN, next < deadline else { return false }
+    addresses = [address]
+    loop.timers.schedule(timer, at: next)
+    return true
   }
 
   /// Closes the connection. `reason` is about the server, or about the proxy in front of it.

@@ -39,6 +39,26 @@ extension EngineTests {
       }
     }
 
+    @Test("The gate's own clients, such as health checks, wait for room in the queue")
+    func clientWaits() async throws {
+      try await Places.withTemporaryFolder { folder in
+        let server = try FullQueue(at: folder + "/s")
+        let engine = try ClientEngine()
+        let connecting = Task { try await engine.connect(socket: folder + "/s", timeout: .seconds(600)) }
+        for _ in 0..<1000 {
+          if await engine.hasChannel() { break }
+          try await Task.sleep(for: .milliseconds(1))
+        }
+        let backend = try server.acceptNext()
+        let connection = try await connecting.value
+        let answer = Task { try await connection.send("GET", "/", headers: TestGate.host).status }
+        _ = try backend.readHead()
+        try backend.send("HTTP/1.1 204 No Content\r\n\r\n")
+        let status = try await answer.value
+        #expect(status == 204)
+      }
+    }
+
     @Test("A server whose queue is full counts as reachable")
     func reachable() async throws {
       try await Places.withTemporaryFolder { folder in
@@ -99,6 +119,18 @@ extension TestGate {
           loop.slots.session($0)?.pointee.http?.request.attempt.waitsForRoom == true
         }
         continuation.resume(returning: waits)
+      }
+    }
+  }
+}
+
+extension ClientEngine {
+  /// Whether a connection is open, or is being opened.
+  fileprivate func hasChannel() async -> Bool {
+    await withCheckedContinuation { continuation in
+      loop.execute { loop in
+        let tokens = (0..<loop.slots.end).compactMap { loop.slots.token(in: $0) }
+        continuation.resume(returning: tokens.contains { loop.slots.channel($0) != nil })
       }
     }
   }
