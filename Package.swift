@@ -145,7 +145,7 @@ enum Room: String {
   }
 }
 
-// MARK: Common: values and borders without a process around them, for everyone
+// MARK: Common: values and borders without a process around them, for all rooms
 package.targets += [
   Room.common.library("CLibCBOR", "libcbor", debian: "libcbor-dev"),  // The streaming decoder of CBOR.
   Room.common.c("CLinux"),  // Calls of Linux that Swift's Glibc module leaves out, and the signal handler.

@@ -123,7 +123,7 @@ struct ExportCommand: ParsableCommand {
   @Argument(help: "A new file.")
   var file: String
 
-  @Flag(help: "Write secrets that everyone can read who has the file.")
+  @Flag(help: "Write secrets that can be read without a password.")
   var plain = false
 
   @Option(help: ArgumentHelp("A file whose first line is the password of the new file.", valueName: "file"))
