@@ -41,13 +41,13 @@ extension EventLoop {
   }
 
   /// Answers a request that the responder has not decided in time. Its later decision is dropped.
-  func decisionExpired(_ session: SessionRef) {
+  func decisionExpired(_ session: SessionRef) { close(session, answering: 503, "the request was not decided in time") }
+
+  /// Answers with a line of text, and closes the connection.
+  func close(_ session: SessionRef, answering status: Int, _ line: String) {
     let type = HeaderFields.Field(name: "Content-Type", value: "text/plain")
     answer(
-      session,
-      Response(
-        status: 503, headers: HeaderFields([type]), body: Array("the request was not decided in time\n".utf8),
-        closes: true))
+      session, Response(status: status, headers: HeaderFields([type]), body: Array((line + "\n").utf8), closes: true))
   }
 
   /// Handles a client that has not read a response in time. A response from an upstream may be long: the client keeps

@@ -198,12 +198,7 @@ extension EventLoop {
   /// Answers an HTTP request without TLS, without reading the request, and closes the connection.
   private func refusePlainHTTP(_ session: SessionRef, _ http: HTTPConnection) {
     service?.report(.connectionRefused(.plainHTTP, address: http.address))
-    let type = HeaderFields.Field(name: "Content-Type", value: "text/plain")
-    answer(
-      session,
-      Response(
-        status: 400, headers: HeaderFields([type]), body: Array("this port speaks TLS: use https:// or wss://\n".utf8),
-        closes: true))
+    close(session, answering: 400, "this port speaks TLS: use https:// or wss://")
   }
 
   private func reportHandshake(_ session: SessionRef, _ reason: String) {
