@@ -39,9 +39,10 @@ public struct UpstreamResource: AdminResource {
         && (request.parameter("route").map { server.route?.hasSameBytes(as: $0) == true } ?? true)
     }
     guard named.count <= 1 else { throw .ambiguousUpstream(routes: named.compactMap(\.route)) }
-    guard let route = named.first?.route else { throw .unknownUpstream }
+    guard let only = named.first, let route = only.route else { throw .unknownUpstream }
     guard let pool = health.pool(of: route) else {
-      guard isDrained else { throw .unknownUpstream }
+      // The only server of a route is never drained.
+      guard isDrained else { return only }
       throw .lastUpstream
     }
     do throws(UpstreamPool.DrainError) {
