@@ -88,7 +88,7 @@ class Trial:
         self.start(keeps=True)
         mounts = "".join(f"{STATE}/{name} /var/lib/{name} none bind 0 0\n" for name in self.folders)
         self.machine.sh(f"""set -e
-if [[ -d /var/lib/postgresql ]]; then systemctl stop postgresql; fi
+if [[ -d /var/lib/postgresql ]]; then systemctl stop postgresql 'postgresql@*'; fi
 printf '%s' 'LABEL=state {STATE} ext4 defaults 0 2
 {mounts}' >>/etc/fstab
 install -d {STATE}
