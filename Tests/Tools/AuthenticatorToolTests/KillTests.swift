@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Each command that writes is killed at moments that are spread over all of its run.
-@Suite("authenticator, killed while it writes: the old file or the new one", .serialized, .timeLimit(.minutes(5)))
+@Suite("authenticator, killed while it writes: the old file or the new one", .serialized, .timeLimit(.minutes(15)))
 struct KillTests {
   private let alice = VaultEntry(issuer: "GitHub", account: "alice", secret: Array("12345678901234567890".utf8), at: 1)
 
