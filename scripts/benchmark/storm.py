@@ -175,42 +175,56 @@ def get(port, path, patience):
 class Server:
     """A row of the table: a proxy, or several processes that share the devices."""
 
-    def __init__(self, title, proxies, devices, ports=()):
+    def __init__(self, title, proxies, devices, ports=(), database=None):
         """Each process gets as many devices; their number is rounded up for that."""
-        self.title, self.proxies, self.ports = title, proxies, ports
+        self.title, self.proxies, self.ports, self.database = title, proxies, ports, database
         self.share = math.ceil(devices / len(proxies))
         self.devices = self.share * len(proxies)
 
     def measure(self, seconds):
-        best = self.best_rate(seconds)
+        best, cost = self.best_rate(seconds)
         self.say(f"best rate {best:,.0f} sockets a second")
         quiet = self.quiet(seconds)
         self.say(f"p99 of messages in quiet {quiet['milliseconds']['p99']:.1f} ms")
         storms = [self.storm(backs_off, best) for backs_off in (False, True)]
         return {"server": self.title, "processes": len(self.proxies), "devices": self.devices,
-                "verifies": self.proxies[0].is_verifying, "best_per_second": best, "quiet": quiet,
+                "verifies": self.proxies[0].is_verifying, "best_per_second": best, "best_cost": cost, "quiet": quiet,
                 "storms": storms}
 
     def say(self, text):
         say(f"{self.title}: {text}")
 
     def best_rate(self, seconds):
-        """Returns the sockets a second of the best of three runs."""
+        """Returns the sockets a second of the best of three runs, and what a socket costs then."""
         at_a_time = max(AT_A_TIME // len(self.proxies), AT_LEAST)
         with contextlib.ExitStack() as stack:
             parts = [
                 stack.enter_context(Part(proxy, 60 + 6 * seconds, "--connect", "-c", at_a_time, "-d", f"{seconds}s"))
                 for proxy in self.proxies]
-            rates = []
+            runs = []
             for part in parts:
                 part.ready()
             for _ in range(3):
+                before = self.processor_time(parts)
                 for part in parts:
                     part.begin()
-                rates.append(sum(part.report()["perSecond"] for part in parts))
-        if not max(rates):
+                reports = [part.report() for part in parts]
+                runs.append((sum(report["perSecond"] for report in reports),
+                             self.cost(before, parts, sum(report["count"] for report in reports))))
+        rate, cost = max(runs, key=lambda run: run[0])
+        if not rate:
             raise Failed(f"{self.title} admits no sockets")
-        return max(rates)
+        return rate, cost
+
+    def processor_time(self, parts):
+        """Returns the seconds of a processor that the servers have used, with their database, and the devices."""
+        servers = sum(proxy.process.cpu for proxy in self.proxies) + (self.database.cpu() if self.database else 0)
+        return {"servers": servers, "devices": sum(part.process.cpu for part in parts)}
+
+    def cost(self, before, parts, sockets):
+        """Returns the milliseconds of a processor that each of so many sockets took on both sides since `before`."""
+        return {side: (seconds - before[side]) * 1000 / max(sockets, 1)
+                for side, seconds in self.processor_time(parts).items()}
 
     def quiet(self, seconds):
         self.settle()
@@ -243,13 +257,15 @@ class Server:
             before = self.counters()
             readiness = stack.enter_context(Readiness(self.ports)) if self.ports else None
             messages.begin()
+            used = self.processor_time(parts)
             for part in parts:
                 part.begin()
             reports = [part.report() for part in parts]
+            cost = self.cost(used, parts, sum(report["count"] for report in reports))
             latency = messages.stop()
             after = self.counters()
         result = returned(reports, self.devices, best)
-        result |= {"backoff": backs_off, "messages": latency, "readiness": readiness and readiness.result,
+        result |= {"backoff": backs_off, "cost": cost, "messages": latency, "readiness": readiness and readiness.result,
                    "counters": {name: after[name] - before.get(name, 0) for name in after
                                 if after[name] != before.get(name, 0)}}
         took = time.monotonic() - began
@@ -316,7 +332,7 @@ def servers(bench, devices):
                 "sessions": 1_000_000, "more": f'metrics: {{ listen: "127.0.0.1:{port}" }}', **store})
             for port in ports]
         try:
-            yield Server(f"gate, {title}" if count == 1 else f"{count} gates, {title}", running, devices, ports)
+            yield Server(f"gate, {title}" if count == 1 else f"{count} gates, {title}", running, devices, ports, server)
         finally:
             for proxy in running:
                 proxy.end()
@@ -384,6 +400,9 @@ def details(result, storm):
         yield f"{title}: {storm['back']:,} of {result['devices']:,} devices were back after {storm['seconds']:.0f} s"
     if storm["messages"]["lost"]:
         yield f"{title}: {storm['messages']['lost']} of {storm['messages']['sockets']} admitted sockets were lost"
+    costs = [f"{side} {storm['cost'][side]:.2f} ({result['best_cost'][side]:.2f} at the best rate)"
+             for side in ("servers", "devices")]
+    yield f"{title}: milliseconds of a processor for a socket: {', '.join(costs)}"
     readiness = storm["readiness"]
     if readiness:
         reasons = [f"{name} {count}" for name, count in readiness["unready"].items()]
