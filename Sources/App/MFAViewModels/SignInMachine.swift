@@ -74,10 +74,11 @@ struct SignInMachine: StateMachine, Hashable {
       (state.errorText, state.advice, state.phase) = (
         "This device is not enrolled - enroll it first", .enrollAgain, .ready
       )
+      state.enrolment = .nowhere
       return nil
     case (.boundElsewhere(let text), .requestingChallenge), (.notForgotten(let text), .ready):
       (state.errorText, state.advice, state.phase) = (text, .enrollAgain, .ready)
-      state.isBoundElsewhere = true
+      state.enrolment = .elsewhere
       return nil
     case (.enteredCode(let code), .enteringCode):
       state.errorText = nil
@@ -88,7 +89,7 @@ struct SignInMachine: StateMachine, Hashable {
       return .requestChallenge
     case (.startedOver, .enteringCode), (.startedOver, .signedIn), (.startedOver, .ready):
       (state.errorText, state.advice, state.phase) = (nil, nil, .ready)
-      state.isBoundElsewhere = false
+      state.enrolment = .here
       return nil
     case (.enteredUsername(let name), .ready):
       state.username = name
@@ -116,9 +117,9 @@ struct SignInMachine: StateMachine, Hashable {
       (state.errorText, state.phase) = (nil, .requestingChallenge)
       return .requestCode
     case .enrollAgain:
-      let effect: Effect? = state.isBoundElsewhere ? .forgetEnrolment : nil
+      let effect: Effect? = state.enrolment == .elsewhere ? .forgetEnrolment : nil
       // After the enrolment, the user signs in here.
-      (state.errorText, state.advice, state.isBoundElsewhere) = (nil, nil, false)
+      (state.errorText, state.advice, state.enrolment) = (nil, nil, .here)
       return effect
     case .openSettings: return .openSettings
     }

@@ -30,6 +30,16 @@ public struct SignInState: Sendable, Hashable {
     case openSettings
   }
 
+  /// Where the server has the device. It sends codes to this app instance only if it has the device for it.
+  enum Enrolment: Sendable, Hashable {
+    /// For this app instance.
+    case here
+    /// For another app instance.
+    case elsewhere
+    /// For no app instance.
+    case nowhere
+  }
+
   /// The name of the account.
   public internal(set) var username: String
   /// What happens now.
@@ -38,8 +48,8 @@ public struct SignInState: Sendable, Hashable {
   public internal(set) var errorText: String?
   /// What the last error offers, in addition to another attempt.
   public internal(set) var advice: SecurityAdvice.Action?
-  /// Whether the server has the device for another app instance, so that it sends this one no codes.
-  var isBoundElsewhere = false
+  /// Where the device is enrolled, as far as the last error says.
+  var enrolment = Enrolment.here
 
   /// The state before a sign-in.
   public init(username: String = "") { self.username = username }
@@ -49,7 +59,7 @@ public struct SignInState: Sendable, Hashable {
     switch phase {
     case .ready:
       switch advice {
-      case .enrollAgain: isBoundElsewhere ? [.enrollAgain] : [.enrollAgain, .useSMS]
+      case .enrollAgain: enrolment == .here ? [.enrollAgain, .useSMS] : [.enrollAgain]
       case .blockAndOfferSMS: [.openSettings, .useSMS]
       case .offerPasscode, .usePasscode, .retry: [.signIn, .useSMS]
       case nil: [.signIn]

@@ -244,18 +244,24 @@ struct SignInViewModelTests {
   }
 
   @Test(
-    "A device that was never enrolled is told so, with or without a passcode, and can enrol", arguments: [true, false])
+    "A device that was never enrolled is told so, with or without a passcode, and can only enrol",
+    arguments: [true, false])
   func neverEnrolled(hasPasscode: Bool) async {
     if !hasPasscode { phone.removePasscode() }
     let model = model()
     await model.choose(.signIn)
     #expect(await model.state.errorText == "This device is not enrolled - enroll it first")
-    #expect(await model.state.options.contains(.enrollAgain))
+    // The server would answer that it has sent a code, and none would come.
+    #expect(await model.state.options == [.enrollAgain])
     #expect(phone.shownPrompts.isEmpty)
+    await model.choose(.useSMS)
+    #expect(backend.received.map(\.name) == ["auth.initiate"])
+    await model.choose(.enrollAgain)
+    #expect(await model.state.options == [.signIn])
   }
 
   @Test(
-    "A device that the server has removed forgets its enrolment and can enrol again, also with a change under way",
+    "A device that the server has removed forgets its enrolment and can only enrol again, also with a change under way",
     arguments: [false, true])
   func removed(hasPendingChange: Bool) async throws {
     let pair = try await enroll()
@@ -271,7 +277,7 @@ struct SignInViewModelTests {
     await model.choose(.signIn)
     #expect(await model.state.phase == .ready)
     #expect(await model.state.errorText == "This device is not enrolled - enroll it first")
-    #expect(await model.state.options == [.enrollAgain, .useSMS])
+    #expect(await model.state.options == [.enrollAgain])
     #expect(!storage.load().isEnrolled && storage.load().pendingChange == nil)
     #expect(try await phone.key(pair.tag) == nil)
     #expect(phone.shownPrompts.isEmpty)
