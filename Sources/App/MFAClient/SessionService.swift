@@ -25,6 +25,8 @@ public actor SessionService {
   /// The number of sessions that have begun or ended.
   private var number = 0
   private var renewals = 0
+  /// The access tokens that renewals of the present sign-in have replaced before its second factor.
+  private var replacedTokens: Set<String> = []
 
   /// Creates a service that continues the session of `storage`.
   public init(backend: any MFABackend, storage: any SecretStorage<MFASession>) {
@@ -38,6 +40,7 @@ public actor SessionService {
   /// - Throws: if the change is not durable. It holds until the process exits.
   public func begin(_ session: MFASession?) throws(StorageError) {
     number += 1
+    replacedTokens = []
     try keep(session)
   }
 
@@ -49,8 +52,13 @@ public actor SessionService {
   /// The present sign-in; `nil` if the user is signed out.
   public var currentLogin: Login? { session.map { Login(username: $0.username, number: number, renewals: renewals) } }
 
-  /// The present sign-in if its session has the access token `token`.
-  public func login(of token: String) -> Login? { session?.accessToken == token ? currentLogin : nil }
+  /// The present sign-in and its access token now, if `token` is that token, or one that a renewal has replaced before
+  /// the second factor.
+  public func login(of token: String) -> (login: Login, accessToken: String)? {
+    guard let session, let login = currentLogin else { return nil }
+    guard session.accessToken == token || replacedTokens.contains(token) else { return nil }
+    return (login, session.accessToken)
+  }
 
   /// Gives the session of `login` the tokens that the second factor has brought.
   ///
@@ -62,6 +70,7 @@ public actor SessionService {
     guard let session, login.number == number else { return nil }
     guard login.renewals == renewals || session.scope == "mfa" else { return session }
     let completed = MFASession(response, of: session.username)
+    replacedTokens = []
     // A session that cannot be saved lasts until the process exits.
     try? keep(completed)
     return completed
@@ -120,6 +129,7 @@ public actor SessionService {
     // keeps its refresh token, which the renewal has spent.
     guard session?.refreshToken == current.refreshToken else { return presentSession(of: current.username) }
     renewals += 1
+    if let session, session.scope == "mfa" { replacedTokens.insert(session.accessToken) }
     // A session that cannot be saved lasts until the process exits.
     try? keep(renewed)
     return renewed

@@ -7,7 +7,7 @@ public import MFAWire
 /// The server alone decides whether a code is right. A prompt for biometry is a convenience of the app: its result is
 /// part of no request. Calls from several tasks are safe: while a step runs, events that do not fit it change nothing.
 /// A user who signs out, or signs in again, ends the challenge: an answer that arrives later begins no session, and the
-/// server is asked to revoke its tokens.
+/// server is asked to revoke its tokens. A renewal of the session does not end it.
 ///
 /// The view model has no clock. Call `tick` about once a second while the screen is shown; the waits are counted from
 /// the last tick.
@@ -18,6 +18,7 @@ public actor ChallengeViewModel: MachineDriven {
   public private(set) var tokens: TokenResponse?
 
   private let services: DeviceServices
+  /// The access token that names the session, also after renewals have replaced it.
   private let token: String
   var machine: ChallengeMachine
   nonisolated let publisher = StatePublisher<ChallengeState>()
@@ -101,12 +102,13 @@ public actor ChallengeViewModel: MachineDriven {
   /// Asks the server, and drops a trust token that it does not know any more. A server that asks for the second factor
   /// because of a higher risk still knows it.
   private func readStatus() async -> ChallengeMachine.Event {
-    let login = await services.session.login(of: token)
+    let present = await services.session.login(of: token)
     let trust = services.trust.load()
     do throws(NetworkError) {
-      let status = try await services.backend.call(MFAOperations.status, EmptyRequest(), token: token)
+      let status = try await services.backend.call(
+        MFAOperations.status, EmptyRequest(), token: present?.accessToken ?? token)
       // A token that was saved during the request is newer than the answer.
-      if !status.device_trusted, let trust, trust.username == login?.username, services.trust.load() == trust {
+      if !status.device_trusted, let trust, trust.username == present?.login.username, services.trust.load() == trust {
         try? services.trust.save(nil)
       }
       return .readStatus(
@@ -128,8 +130,10 @@ public actor ChallengeViewModel: MachineDriven {
   }
 
   private func sendEmailCode() async -> ChallengeMachine.Event {
+    let present = await services.session.login(of: token)
     do throws(NetworkError) {
-      _ = try await services.backend.call(MFAOperations.resendEmailOTP, EmptyRequest(), token: token)
+      _ = try await services.backend.call(
+        MFAOperations.resendEmailOTP, EmptyRequest(), token: present?.accessToken ?? token)
       return .emailSent
     } catch {
       return .failed(ChallengeFailure(error))
@@ -137,10 +141,10 @@ public actor ChallengeViewModel: MachineDriven {
   }
 
   private func verify(_ request: VerifyMFARequest) async -> ChallengeMachine.Event {
-    guard let login = await services.session.login(of: token) else { return .failed(.signedOut) }
+    guard let present = await services.session.login(of: token) else { return .failed(.signedOut) }
     do throws(NetworkError) {
-      let answer = try await services.backend.call(MFAOperations.verifyLogin, request, token: token)
-      return await accept(answer, of: login, asksForTrust: request.trust_device == true)
+      let answer = try await services.backend.call(MFAOperations.verifyLogin, request, token: present.accessToken)
+      return await accept(answer, of: present.login, asksForTrust: request.trust_device == true)
     } catch {
       return .failed(ChallengeFailure(error))
     }
@@ -148,14 +152,18 @@ public actor ChallengeViewModel: MachineDriven {
 
   private func proveSecurityKey(_ trustsDevice: Bool) async -> ChallengeMachine.Event {
     guard let keys = services.securityKeys else { return .securityKeyFailed(.unknownKey) }
-    guard let login = await services.session.login(of: token) else { return .failed(.signedOut) }
+    guard let asking = await services.session.login(of: token) else { return .failed(.signedOut) }
     do throws(NetworkError) {
-      let options = try await services.backend.call(MFAOperations.authenticationOptions, EmptyRequest(), token: token)
+      let options = try await services.backend.call(
+        MFAOperations.authenticationOptions, EmptyRequest(), token: asking.accessToken)
       var proof: AuthenticationRequest
       do throws(SecurityKeyError) { proof = try await keys.prove(options) } catch { return .securityKeyFailed(error) }
       if trustsDevice { (proof.trust_device, proof.device_name) = (true, services.app.deviceModel) }
-      let answer = try await services.backend.call(MFAOperations.verifyLoginWithSecurityKey, proof, token: token)
-      return await accept(answer, of: login, asksForTrust: trustsDevice)
+      // The session may have been renewed while the user looked for the key.
+      guard let present = await services.session.login(of: token) else { return .failed(.signedOut) }
+      let answer = try await services.backend.call(
+        MFAOperations.verifyLoginWithSecurityKey, proof, token: present.accessToken)
+      return await accept(answer, of: present.login, asksForTrust: trustsDevice)
     } catch {
       return .failed(ChallengeFailure(error))
     }

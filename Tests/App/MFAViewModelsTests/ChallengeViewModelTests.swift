@@ -558,6 +558,44 @@ struct ChallengeViewModelTests {
     #expect(await model.tokens?.refreshToken == refreshToken)
   }
 
+  @Test("After a renewal elsewhere the challenge continues with the new token", arguments: [false, true])
+  func renewedBefore(hasAppeared: Bool) async throws {
+    let services = services()
+    let model = ChallengeViewModel(services: services, token: "m.m.m")
+    if hasAppeared { await model.appear(at: start) }
+    backend.answer(scope: "mfa")
+    backend.fail(refusal("session_required", 401))
+    _ = try await services.session.call(MFAOperations.status, EmptyRequest())
+    let count = backend.received.count
+    await model.appear(at: start.advanced(by: .seconds(60)))
+    await model.sendEmail()
+    await model.enter("123456")
+    await model.verify()
+    #expect(await model.state.phase == .verified)
+    let later = backend.received.dropFirst(count)
+    #expect(later.last?.name == "mfa.verify-login" && later.allSatisfy { $0.token == "t.t.t" })
+    #expect(sessions.load() == Self.session("f.f.f", "r-2", "full"))
+  }
+
+  @Test("A security key is proved in the session as it is after the touch")
+  func renewedDuringTouch() async throws {
+    backend.answer(status: .standIn(methods: ["webauthn"]))
+    phone.plan(.approve, .approve)
+    backend.credential = try await phone.register(.standIn).id
+    let services = services(securityKeys: phone)
+    let model = ChallengeViewModel(services: services, token: "m.m.m")
+    await model.appear(at: start)
+    backend.answer(scope: "mfa")
+    let expired = refusal("session_required", 401)
+    backend.during("webauthn.authentication-options") { [backend] in
+      backend.fail(expired)
+      _ = try? await services.session.call(MFAOperations.status, EmptyRequest())
+    }
+    await model.useSecurityKey()
+    #expect(await model.state.phase == .verified)
+    #expect(backend.received.last?.name == "webauthn.verify-login" && backend.received.last?.token == "t.t.t")
+  }
+
   @Test("A status that arrives after the user has sent a code changes nothing")
   func lateStatus() {
     let status = ChallengeMachine.Status(
