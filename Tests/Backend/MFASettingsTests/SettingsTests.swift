@@ -139,6 +139,22 @@ struct SettingsTests {
     if let fault { #expect(faults.first?.contains(fault) == true, "\(faults)") }
   }
 
+  @Test(
+    "the console cannot share a place with a listener, also if its address is written as IPv6",
+    arguments: [
+      ("127.0.0.1", true), ("[::ffff:127.0.0.1]", true), ("[::ffff:7f00:1]", true), ("0.0.0.0", true),
+      ("[::ffff:0.0.0.0]", true), ("[::]", true), ("[::1]", false), ("[::ffff:127.0.0.2]", false), ("127.0.0.2", false),
+    ])
+  func consolePlace(_ host: String, _ isTaken: Bool) throws {
+    let console = """
+      listen: "\(host):8080", url: "https://console.example.com", cert_file: cert.pem, key_file: key.pem, \
+      client_ca_file: ca.pem, people: [{ subject: "CN=ada", role: admin }]
+      """
+    let faults = try faults(Self.least + "admin: { listen: unix:/run/a, console: { \(console) } }\n")
+    #expect(faults.count == (isTaken ? 1 : 0), "\(faults)")
+    if isTaken { #expect(faults.first?.contains("\(host):8080 is used by listen") == true, "\(faults)") }
+  }
+
   @Test("SMS by a template of a request excludes Twilio's account and the sink, and its values are read")
   func textRequest() throws {
     let http = #"http: { url: "https://sms.example.com/{{to}}?q={{text}}", headers: ["X-Key: {{token}}"], "#

@@ -360,23 +360,14 @@ public enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
     guard case .tcp(let host, let port) = self, case .tcp(let otherHost, let otherPort) = other else {
       return self == other
     }
-    let (ones, others) = (Self.addresses(of: host), Self.addresses(of: otherHost))
     return port == otherPort
-      && ones.contains { one in others.contains { Self.includes(one, $0) || Self.includes($0, one) } }
+      && Self.addresses(of: host).contains { one in
+        Self.addresses(of: otherHost).contains { NetworkName.listenersMeet(one, $0) }
+      }
   }
 
-  /// The addresses of 4 or 16 bytes that `host` can mean.
-  private static func addresses(of host: String) -> [[UInt8]] {
-    if host == "localhost" { return addresses(of: "127.0.0.1") + addresses(of: "::1") }
-    var (v4, v6) = (in_addr(), in6_addr())
-    if inet_pton(AF_INET, host, &v4) == 1 { return [withUnsafeBytes(of: v4, Array.init)] }
-    return inet_pton(AF_INET6, host, &v6) == 1 ? [withUnsafeBytes(of: v6, Array.init)] : []
-  }
-
-  /// Whether a listener at `first` gets connections to `second`. `::` accepts IPv4 as well.
-  private static func includes(_ first: [UInt8], _ second: [UInt8]) -> Bool {
-    first == second || first.allSatisfy { $0 == 0 } && first.count >= second.count
-  }
+  /// The addresses that `host` can mean.
+  private static func addresses(of host: String) -> [String] { host == "localhost" ? ["127.0.0.1", "::1"] : [host] }
 
   /// The address as written in the settings.
   public var description: String {

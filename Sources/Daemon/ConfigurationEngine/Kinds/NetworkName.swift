@@ -21,6 +21,33 @@ public enum NetworkName {
     return !text.utf8.contains(0) && inet_pton(AF_INET6, String(text), &address) == 1
   }
 
+  /// Returns the 4 or 16 bytes of an address in network order, or `nil` if `text` is not an address.
+  public static func bytes(of text: some StringProtocol) -> [UInt8]? {
+    guard !text.utf8.contains(0) else { return nil }
+    var v4 = in_addr()
+    var v6 = in6_addr()
+    if inet_pton(AF_INET, String(text), &v4) == 1 { return withUnsafeBytes(of: v4, Array.init) }
+    return inet_pton(AF_INET6, String(text), &v6) == 1 ? withUnsafeBytes(of: v6, Array.init) : nil
+  }
+
+  /// Whether a listener on one of two addresses also receives connections to the other, at the same port.
+  ///
+  /// Texts that are not addresses are compared as they are.
+  public static func listenersMeet(_ first: String, _ second: String) -> Bool {
+    guard let one = listeningBytes(of: first), let two = listeningBytes(of: second) else { return first == second }
+    let isAny = { (bytes: [UInt8]) in bytes.allSatisfy { $0 == 0 } }
+    // `::` accepts IPv4 as well.
+    if one.count == 16, isAny(one) { return true }
+    if two.count == 16, isAny(two) { return true }
+    return one.count == two.count && (one == two || isAny(one) || isAny(two))
+  }
+
+  /// The bytes of an address. Those of an IPv4-mapped IPv6 address are the IPv4 address, at which its socket listens.
+  private static func listeningBytes(of address: String) -> [UInt8]? {
+    guard let bytes = bytes(of: address) else { return nil }
+    return bytes.starts(with: [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]) ? Array(bytes[12...]) : bytes
+  }
+
   /// Whether `text` is a host name: labels of 1 to 63 letters, digits and inner hyphens, at most 253 characters in
   /// total (RFC 1123 section 2.1). Underscores are accepted too, because service names in container networks contain
   /// them.

@@ -47,16 +47,6 @@ extension GateSettings.AddressRange {
 }
 
 extension NetworkName {
-  /// Returns the 4 or 16 bytes of an address in network order, or `nil` if `text` is not an address.
-  static func bytes(of text: some StringProtocol) -> [UInt8]? {
-    // inet_pton(3) reads the text up to its first NUL only.
-    guard !text.utf8.contains(0) else { return nil }
-    var v4 = in_addr()
-    var v6 = in6_addr()
-    if inet_pton(AF_INET, String(text), &v4) == 1 { return withUnsafeBytes(of: v4, Array.init) }
-    return inet_pton(AF_INET6, String(text), &v6) == 1 ? withUnsafeBytes(of: v6, Array.init) : nil
-  }
-
   /// Returns `bytes` with all bits after the first `length` cleared.
   fileprivate static func cleared(_ bytes: [UInt8], behind length: Int) -> [UInt8] {
     bytes.enumerated().map { index, byte in
