@@ -51,6 +51,16 @@
       try synchronizeFolder(of: path)
     }
 
+    /// Checks that `write` can replace the file at `path`, as far as that is known before. Changes nothing.
+    package static func checkWriting(to path: String) throws(AccessError) {
+      guard access((parent(of: path) ?? ".") + "/.", W_OK | X_OK) == 0 else {
+        throw AccessError(action: "create", path: path, code: errno)
+      }
+      var status = stat()
+      guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }
+      throw AccessError(action: "replace", path: path, code: EISDIR)
+    }
+
     /// Gives the file or folder at `path` another name, on disk when this returns. A file there before is replaced.
     package static func move(_ path: String, to other: String) throws(AccessError) {
       guard rename(path, other) == 0 else { throw AccessError(action: "move", path: path, code: errno) }

@@ -149,6 +149,22 @@ struct PrimitiveTests {
     #expect(missing.status == 73 && missing.errorLines.count == 2)
   }
 
+  @Test(arguments: ["nowhere/object.cbor", "authority"])
+  func `a file that cannot be written uses up no key and no counter`(name: String) async throws {
+    let user = try Offline()
+    let made = try await user.line("attestation", "--nonce", Offline.nonce, "--json")
+    let keyID = try JSONDecoder().decode(AttestationJSON.self, from: Data(made.utf8)).keyId
+    for command in ["attestation", "assertion"] {
+      let outcome = try await user.attest(command, "--nonce", Offline.nonce, "--cbor", user.path(name))
+      #expect(outcome.status == 73 && outcome.output.isEmpty, "\(outcome)")
+      #expect(outcome.errorLines.count == 2 && outcome.errorLines[0].contains(user.path(name) + ": "), "\(outcome)")
+    }
+    #expect(try await user.line("assertion", "--nonce", Offline.nonce, "--json").contains(#""counter":1"#))
+    #expect(try await user.line("assertion", "--nonce", Offline.nonce).contains("KeyId: \(keyID)\n"))
+    let keys = try DeviceStore(environment: user.place.environment).keysFolder("default")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: keys).count { $0.hasSuffix(".json") } == 1)
+  }
+
   @Test func `an Android device attests the nonce, and signs it`() async throws {
     let user = try Offline()
     let made = try await user.line("attestation", "--platform", "android", "--nonce", Offline.nonce, "--json")

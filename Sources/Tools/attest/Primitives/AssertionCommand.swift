@@ -47,6 +47,7 @@ struct AssertionCommand: AsyncParsableCommand {
         .usage, "--cbor: the proof of an Android device is a signature in DER, which is no CBOR",
         hint: "--headers and --json have it in base64")
     }
+    if let cbor { try ObjectFile.check(cbor) }
     let report = try DeviceReport(work.device, in: work.store)
     let key = try work.store.attestedKey(key, of: report)
     let proof = try await proof(by: key.keyId, over: signed, with: work)

@@ -47,6 +47,7 @@ struct AttestationCommand: AsyncParsableCommand {
     let signed = try signed.value()
     let work = try await PrimitiveDevice(options)
     try check(work.device.platform)
+    if let path = cbor ?? pem { try ObjectFile.check(path) }
     let attestation: Attestation =
       switch work.device.model {
       case .ios(let app): try await ios(app, over: signed, with: work)

@@ -43,16 +43,22 @@ struct PrimitiveDevice {
 
 /// Where a command writes an object.
 enum ObjectFile {
+  /// Checks that `write` can write to `path`. Call it before a key is made or a counter is taken.
+  static func check(_ path: String) throws(Failure) {
+    guard path != "-" else { return }
+    do throws(PrivateFile.AccessError) { try PrivateFile.checkWriting(to: path) } catch { throw failure(error) }
+  }
+
   /// Writes `bytes` to `path`, or to standard output for `-`.
   static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
     if path == "-" {
       StandardOutput.write(bytes)
       return
     }
-    do throws(PrivateFile.AccessError) {
-      try PrivateFile.write(bytes, to: path)
-    } catch {
-      throw Failure(.cannotCreate, "\(error)", hint: "name a file in a folder that is there, or - for standard output")
-    }
+    do throws(PrivateFile.AccessError) { try PrivateFile.write(bytes, to: path) } catch { throw failure(error) }
+  }
+
+  private static func failure(_ error: PrivateFile.AccessError) -> Failure {
+    Failure(.cannotCreate, "\(error)", hint: "name a file in a folder that is there, or - for standard output")
   }
 }
