@@ -30,10 +30,10 @@ struct SyncCommand: ParsableCommand {
       throw Failure(.noInput, "\(folder) is not a folder", hint: "name the folder that the synchronizer carries")
     }
     let local = try options.folder()
-    if !isThere { try makeFolder(for: local) }
+    let present = try local.read()
+    if !isThere { try checkPlace(hasVault: present != nil) }
     let exchange = FolderExchange(folder: folder, local: local)
     let shared = try exchange.shared()
-    let present = try local.read()
     guard let file = present ?? shared else {
       throw Failure(
         .noInput, "there is no vault, neither here nor in \(folder)",
@@ -46,28 +46,42 @@ struct SyncCommand: ParsableCommand {
       let theirs = try options.openOther(shared, at: exchange.place)
       opened = OpenVault(vault: opened.vault, key: theirs.key, slots: theirs.slots)
     }
+    // Not before the passphrase is right: a command that fails leaves nothing.
+    if !isThere { try makeFolder() }
     // Persons type passphrases: what another process writes until here is read again under the lock.
     let report = try local.locked { try exchange.run(opened, replacing: own) }
     tell(report)
   }
 
-  /// Makes the folder if its parent exists. A mistyped or unmounted path must not become a folder that no synchronizer
-  /// transfers.
-  private func makeFolder(for local: VaultFolder) throws(Failure) {
-    guard try local.read() != nil else {
+  /// Checks that there is a vault for a new folder, and a folder to make it in. A mistyped or unmounted path must not
+  /// become a folder that no synchronizer transfers.
+  private func checkPlace(hasVault: Bool) throws(Failure) {
+    guard hasVault else {
       throw Failure(
         .noInput, "\(folder) is not there, and there is no vault to put into it",
         hint: "name the folder that the synchronizer carries")
     }
+    let parent = (folder as NSString).deletingLastPathComponent
+    var isFolder: ObjCBool = false
+    let isThere = FileManager.default.fileExists(atPath: parent.isEmpty ? "." : parent, isDirectory: &isFolder)
+    guard isThere, isFolder.boolValue else { throw unmade("there is no folder \(parent)") }
+  }
+
+  /// Makes the folder unless it has come in the meantime.
+  private func makeFolder() throws(Failure) {
+    guard !FileManager.default.fileExists(atPath: folder) else { return }
     do {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     } catch {
-      throw Failure(
-        .noInput, "cannot make the folder \(folder): \(error.localizedDescription)",
-        hint: "the folder that it stands in must be there")
+      throw unmade(error.localizedDescription)
     }
     StandardError.write(TerminalText.printable("This makes the folder \(folder).") + "\n")
+  }
+
+  private func unmade(_ reason: String) -> Failure {
+    Failure(
+      .noInput, "cannot make the folder \(folder): \(reason)", hint: "the folder that it stands in must be there")
   }
 
   private struct Result: Encodable {

@@ -83,4 +83,19 @@ struct FolderExchangeTests {
       #expect(try exchange.local.read() == nil)
     }
   }
+
+  @Test func `a new folder is made only after the passphrase is right`() async throws {
+    try await withShell { shell in
+      try shell.makeVault([entry("Mine")])
+      try Data("other words\n".utf8).write(to: URL(fileURLWithPath: shell.folder + "/wrong"))
+      let wrong = try await shell.run("sync shared --passphrase-file wrong")
+      #expect(wrong.code == 77 && !wrong.errors.contains { $0.contains("makes the folder") }, "\(wrong)")
+      #expect(!FileManager.default.fileExists(atPath: shell.folder + "/shared"))
+      // A folder that cannot be made is reported before a passphrase is asked for.
+      let lost = try await shell.run("sync none/shared --passphrase-file wrong")
+      #expect(lost.code == 66 && lost.errors[0].contains("cannot make the folder none/shared"), "\(lost)")
+      let made = try await shell.run("sync shared")
+      #expect(made.output == ["sent changes"] && made.errors == ["This makes the folder shared."], "\(made)")
+    }
+  }
 }
