@@ -26,13 +26,28 @@ public struct VaultFile: Sendable, Hashable {
   public struct Slots: Sendable, Hashable {
     /// At least one.
     public var slots: [PassphraseSlot]
-    /// When they were last changed, in milliseconds since 1970: when two devices differ, the later ones count.
+    /// When they were last changed, in milliseconds since 1970.
     public var changedAt: Int64
 
     /// Creates the slots of a file.
     public init(_ slots: [PassphraseSlot], changedAt: Int64) {
       self.slots = slots
       self.changedAt = changedAt
+    }
+
+    /// Whether these slots count where another device has `other`: the later ones do. Of two changes of the same
+    /// millisecond, all devices choose the same one, by the bytes of the slots in a file.
+    public func supersede(_ other: Slots) -> Bool {
+      guard changedAt == other.changedAt else { return changedAt > other.changedAt }
+      return other.encoded.lexicographicallyPrecedes(encoded)
+    }
+
+    private var encoded: Data {
+      do {
+        return try VaultJSON.encoder.encode(slots)
+      } catch {
+        preconditionFailure("texts and integers are always JSON: \(error)")
+      }
     }
   }
 

@@ -43,7 +43,7 @@ struct FolderExchange {
       let file = try VaultFile(bytes: data)
       let vault = try file.vault(key: known.key)
       sharedSlots = sharedSlots ?? file.slots
-      if file.slots.changedAt > slots.changedAt { slots = file.slots }
+      if file.slots.supersede(slots) { slots = file.slots }
       return vault
     }
     let key = known.key

@@ -84,6 +84,32 @@ struct FolderExchangeTests {
     }
   }
 
+  @Test func `machines whose passphrases were changed in the same millisecond agree on one`() async throws {
+    try await Places.withTemporaryFolder { place in
+      try FileManager.default.createDirectory(atPath: place + "/shared", withIntermediateDirectories: false)
+      var machines: [FolderExchange] = []
+      for name in ["first", "second", "third"] {
+        let local = try VaultFolder(path: "\(place)/\(name)", environment: [:])
+        // The salt of the slot, and so its bytes, are others on each machine.
+        let made = try opened(own, entry("Shared")).file
+        try local.locked { try local.write(made) }
+        machines.append(FolderExchange(folder: place + "/shared", local: local))
+      }
+      func exchange(_ machine: FolderExchange) throws -> VaultExchange.Report {
+        let file = try #require(try machine.local.read())
+        let known = try file.opened(with: own, at: machine.local.vaultPath)
+        return try machine.local.locked { try machine.run(known, replacing: own) }
+      }
+      for machine in machines + machines { _ = try exchange(machine) }
+      let shared = try #require(try machines[0].shared()).slots
+      for machine in machines {
+        #expect(try machine.local.read()?.slots == shared)
+        let report = try exchange(machine)
+        #expect(!report.hasSent && !report.hasReceived)
+      }
+    }
+  }
+
   @Test func `a new folder is made only after the passphrase is right`() async throws {
     try await withShell { shell in
       try shell.makeVault([entry("Mine")])
