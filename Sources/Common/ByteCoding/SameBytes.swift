@@ -8,4 +8,17 @@ extension StringProtocol {
   public func hasSameBytes(as other: some StringProtocol) -> Bool {
     utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
   }
+
+  /// The parts of this text between the bytes `separator`, a character of ASCII.
+  ///
+  /// `split(separator:)` compares characters: a combining mark after a separator hides it, and the comparison costs as
+  /// much as that of `==`. So texts from outside are split by this function.
+  @inlinable
+  public func split(
+    atBytes separator: UInt8, maxSplits: Int = .max, omittingEmptySubsequences: Bool = false
+  ) -> [SubSequence] {
+    let parts = utf8.split(
+      separator: separator, maxSplits: maxSplits, omittingEmptySubsequences: omittingEmptySubsequences)
+    return parts.map { self[$0.startIndex..<$0.endIndex] }
+  }
 }

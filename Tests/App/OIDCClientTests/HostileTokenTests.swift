@@ -103,6 +103,15 @@ struct HostileTokenTests {
     }
   }
 
+  @Test func `a combining mark hides no dot of a token and no sign of a query`() {
+    let hidden = forged("{}").replacing(".", with: ".\u{301}", maxReplacements: 1)
+    #expect(throws: IDTokenRejection.malformed("a part is not base64url without padding")) { try IDToken(hidden) }
+    #expect(FormEncoding.decode("code=1&\u{301}code=2&state=3")?["code"] == "1")
+    #expect(FormEncoding.decode("code=1&\u{301}x=&code=2") == nil)
+    #expect(FormEncoding.decode("code=a+\u{301}b")?["code"] == "a \u{301}b")
+    #expect(FormEncoding.values(of: "state", in: "state=\u{301}1&\u{301}&state=2") == ["\u{301}1", "2"])
+  }
+
   @Test func `texts before a colon are counted as the decoder sees them, and all else is left to it`() {
     func isBounded(_ text: String) -> Bool { ProviderJSON.isBounded(Array(text.utf8)) }
     let longest = String(repeating: "a", count: ProviderJSON.longestName)

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Foundation
 
 /// `application/x-www-form-urlencoded`, as bodies and queries have it (RFC 6749, appendix B).
@@ -27,15 +28,15 @@ enum FormEncoding {
   /// whose name is not of ASCII characters, 64 at most, or whose value is not UTF-8, is left out: unknown ones are to be
   /// ignored (section 4.1.2).
   ///
-  /// Anybody can write a query. Names are compared as bytes: hashing a `String` takes time with the square of its
-  /// combining marks, and takes different bytes for one name.
+  /// Anybody can write a query. It is split and its names are compared as bytes: comparing a `String` takes time with the
+  /// square of its combining marks, and takes different bytes for one name.
   static func decode(_ query: String) -> [String: String]? {
     var fields: [String: String] = [:]
     var names: Set<[UInt8]> = []
-    let pairs = query.split(separator: "&", maxSplits: mostFields)
+    let pairs = query.split(atBytes: UInt8(ascii: "&"), maxSplits: mostFields, omittingEmptySubsequences: true)
     guard pairs.count <= mostFields else { return nil }
     for pair in pairs {
-      let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let parts = pair.split(atBytes: UInt8(ascii: "="), maxSplits: 1)
       guard let name = decodeText(parts[0]) else { continue }
       guard names.insert(Array(name.utf8)).inserted else { return nil }
       guard name.utf8.count <= longestName, name.utf8.allSatisfy({ $0 < 0x80 }) else { continue }
@@ -46,14 +47,16 @@ enum FormEncoding {
 
   /// The values of the fields called `name`, of the first 64 fields of a query.
   static func values(of name: String, in query: String) -> [String] {
-    query.split(separator: "&", maxSplits: mostFields).prefix(mostFields).compactMap { pair in
-      let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard let found = decodeText(parts[0]), found.isIdentical(to: name) else { return nil }
-      return decodeText(parts.count == 2 ? parts[1] : "")
-    }
+    query.split(atBytes: UInt8(ascii: "&"), maxSplits: mostFields, omittingEmptySubsequences: true).prefix(mostFields)
+      .compactMap { pair in
+        let parts = pair.split(atBytes: UInt8(ascii: "="), maxSplits: 1)
+        guard let found = decodeText(parts[0]), found.isIdentical(to: name) else { return nil }
+        return decodeText(parts.count == 2 ? parts[1] : "")
+      }
   }
 
   private static func decodeText(_ text: Substring) -> String? {
-    text.replacing("+", with: " ").removingPercentEncoding
+    let bytes = text.utf8.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }
+    return String(decoding: bytes, as: UTF8.self).removingPercentEncoding
   }
 }

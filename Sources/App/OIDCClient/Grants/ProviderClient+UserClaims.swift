@@ -77,7 +77,9 @@ extension ProviderClient {
     } catch {
       throw .userinfo(error)
     }
-    guard let claims = Base64URL.decode(text.split(separator: ".")[1]) else { throw .malformed("the signed claims") }
+    guard let claims = Base64URL.decode(text.split(atBytes: UInt8(ascii: "."))[1]) else {
+      throw .malformed("the signed claims")
+    }
     return try UserClaims(json: claims)
   }
 }

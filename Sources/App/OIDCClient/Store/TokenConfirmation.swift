@@ -24,7 +24,7 @@ public enum TokenConfirmation: Sendable, Hashable {
       }
     }
     guard accessToken.utf8.count <= IDToken.longest else { return nil }
-    let parts = accessToken.split(separator: ".", omittingEmptySubsequences: false)
+    let parts = accessToken.split(atBytes: UInt8(ascii: "."))
     guard parts.count == 3, let claims = Base64URL.decode(parts[1]),
       let document = try? ProviderJSON.decode(Document.self, ofToken: claims)
     else { return nil }

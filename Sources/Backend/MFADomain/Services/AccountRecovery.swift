@@ -119,8 +119,9 @@ struct RecoveryToken: Sendable, Hashable {
 
   /// Parses `text`; `nil` unless this server made it, in exactly this form.
   init?(_ text: String, in vault: Vault) {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard text.utf8.count <= 128, parts.count == 2, let id = UUID(text: String(parts[0])),
+    guard text.utf8.count <= 128 else { return nil }
+    let parts = text.split(atBytes: UInt8(ascii: "."))
+    guard parts.count == 2, let id = UUID(text: String(parts[0])),
       let mac = Base64URL.decode(parts[1]), constantTimeEqual(mac, Self.mac(id, vault)),
       parts[0] == id.text
     else { return nil }

@@ -103,8 +103,9 @@ struct RefreshToken: Sendable, Hashable {
 
   /// Parses `text`; `nil` unless this server made it, in exactly this form.
   init?(_ text: String, in vault: Vault) {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard text.utf8.count < 128, parts.count == 3, let session = UUID(text: String(parts[0])),
+    guard text.utf8.count < 128 else { return nil }
+    let parts = text.split(atBytes: UInt8(ascii: "."))
+    guard parts.count == 3, let session = UUID(text: String(parts[0])),
       let generation = Int(parts[1]), generation >= 0, let mac = Base64URL.decode(parts[2])
     else { return nil }
     self.init(session: session, generation: generation)

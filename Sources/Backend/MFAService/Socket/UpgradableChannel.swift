@@ -166,14 +166,16 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     let fields = Self.fields(of: head)
     let current = service.live.current
     let requestID = current.callers.requestID(of: fields)
-    let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
+    let path = head.uri.split(atBytes: UInt8(ascii: "?"), maxSplits: 1).first ?? ""
     do {
       // An upgrade must be a GET request (RFC 6455, section 4.1), but NIO upgrades any method.
       guard head.method == .GET else { throw OperationInputError.methodNotAllowed(["GET"]) }
       let (caller, _) = try await current.callers.caller(
         of: fields, requestID: requestID, opening: RequestLine(method: head.method.rawValue, target: head.uri),
         effect: .access)
-      guard Self.paths.contains(String(path)) else { throw OperationInputError.unknownOperation }
+      guard Self.paths.contains(where: { $0.hasSameBytes(as: path) }) else {
+        throw OperationInputError.unknownOperation
+      }
       if caller.session != nil { try await Self.admit(caller, current) }
       return caller
     } catch {

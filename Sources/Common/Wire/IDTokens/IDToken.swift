@@ -56,7 +56,7 @@ public struct IDToken: Sendable, Hashable {
   /// - Throws: `.malformed`.
   public init(_ text: String) throws(IDTokenRejection) {
     guard text.utf8.count <= Self.longest else { throw .malformed("it is longer than 64 KiB") }
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    let parts = text.split(atBytes: UInt8(ascii: "."))
     guard parts.count == 3 else {
       throw .malformed(parts.count == 5 ? "it is encrypted, which is not supported" : "it has not three parts")
     }
@@ -144,7 +144,7 @@ extension IDToken {
   ///
   /// - Throws: `.malformed` if it has a value of another type.
   package func texts(of claim: String) throws(IDTokenRejection) -> [String] {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    let parts = text.split(atBytes: UInt8(ascii: "."))
     guard parts.count == 3, let json = Base64URL.decode(parts[1]),
       let all = try? ProviderJSON.decode(AllMembers.self, ofToken: json)
     else { throw .malformed("its claims are not a JSON object") }
