@@ -427,6 +427,24 @@ struct SettingsTests {
     #expect(diagnostics.warnings.contains { $0.key == "gate.ca_file" } == isWarned, "\(diagnostics.warnings)")
   }
 
+  @Test(
+    "a setting without effect is a warning, and the default in the example file is none",
+    arguments: [
+      ("push: { fcm: { endpoint: \"https://push.example.com\" } }", "push.fcm.endpoint"),
+      ("push: { fcm: { endpoint: \"https://fcm.googleapis.com\" } }", nil),
+      ("sms: { url: \"https://sms.example.com\" }", "sms.url"),
+      ("webhooks: { url: \"https://hooks.example.com/\", secret_file: s, events: [] }", "webhooks.events"),
+    ] as [(String, String?)])
+  func settingWithoutEffect(_ text: String, _ warned: String?) throws {
+    let file = NSTemporaryDirectory() + "mfa-\(UUID().uuidString).yaml"
+    try (Self.least + text + "\n").write(toFile: file, atomically: true, encoding: .utf8)
+    defer { try? FileManager.default.removeItem(atPath: file) }
+    let diagnostics = SettingsReader(file: file, environment: [:], flags: []).examine()
+    #expect(diagnostics.faults.isEmpty, "\(diagnostics.faults)")
+    let warnings = diagnostics.warnings.map(\.key).filter { $0 != "database" && $0 != "admin.listen" }
+    #expect(warnings == [warned].compactMap(\.self))
+  }
+
   @Test("the place of the gate's keys has neither user nor password, which status would show")
   func keysWithPassword() throws {
     for place in ["https://u:secret@gate.example.com/jwks.json", "https://u@gate.example.com"] {

@@ -54,6 +54,13 @@ extension SettingsBuilder {
     entries.values[path(key)] != nil || entries.faulty.contains(path(key))
   }
 
+  /// Warns of a value of `key` that has no effect because `other` is missing. The default has none either, but stands in
+  /// the example that users copy.
+  mutating func warnOfUnused<Value, Other>(_ key: Key<Value>, without other: Key<Other>) {
+    guard let entry = entries.values[path(key)], entry.text != key.definition.standard else { return }
+    warn(path(key), "has no effect without \(path(other).text)")
+  }
+
   /// The database, or `nil` if a value is faulty.
   mutating func database(needsKeys: Bool) -> BackendSettings.Database? {
     guard let url = required(Keys.database) else { return nil }
@@ -94,6 +101,7 @@ extension SettingsBuilder {
       return textRequest(isLogged: isLogged)
     }
     guard isGiven(Keys.smsAccount) || isGiven(Keys.smsToken) || isGiven(Keys.smsSender) else {
+      warnOfUnused(Keys.smsURL, without: Keys.smsAccount)
       return isLogged ? .log : .off
     }
     if isLogged { refuse(path(Keys.smsSink), "cannot be set together with sms.account") }

@@ -29,6 +29,7 @@ extension SettingsBuilder {
       if !isGiven(Keys.fcmAccount), isGiven(Keys.fcmCA) {
         refuse(path(Keys.fcmCA), "has no effect without push.fcm.service_account_file")
       }
+      if !isGiven(Keys.fcmAccount) { warnOfUnused(Keys.fcmEndpoint, without: Keys.fcmAccount) }
       return nil
     }
     return value(Keys.fcmEndpoint).map {

@@ -47,7 +47,8 @@ public struct SettingsReader: Sendable {
       Warning(effective.first { $0.key == key }?.origin ?? .standard, key, text)
     }
     return ConfigurationDiagnostics(
-      settings: faults.isEmpty ? settings : nil, faults: faults, warnings: reading.warnings + own, effective: effective)
+      settings: faults.isEmpty ? settings : nil, faults: faults,
+      warnings: reading.warnings + assembly.warnings + own, effective: effective)
   }
 
   /// Reads the database settings only, for commands that need nothing else. Other required settings may be missing.
