@@ -9,8 +9,10 @@ extension Timestamp: CustomStringConvertible {
 
   /// Appends the same text as `description`, without an intermediate string, for log lines.
   public func append(to bytes: inout [UInt8]) {
-    let (year, month, day) = CivilDate.date(ofDay: seconds >= 0 ? seconds / 86400 : (seconds - 86399) / 86400)
-    let second = seconds - CivilDate.day(year: year, month: month, day: day) * 86400
+    let (quotient, remainder) = seconds.quotientAndRemainder(dividingBy: 86400)
+    // The start of the first day is below the least `Int64`.
+    let (days, second) = remainder < 0 ? (quotient - 1, remainder + 86400) : (quotient, remainder)
+    let (year, month, day) = CivilDate.date(ofDay: days)
     // A year has at most 12 digits, so that the text has at most 38 bytes.
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 48) { text in
       var end = 0

@@ -102,6 +102,16 @@ struct TimestampTests {
     }
   }
 
+  @Test("Each second that a timestamp can have is formatted, also the first and the last one")
+  func firstAndLast() {
+    let cases: [(Int64, String)] = [
+      (.min, "-292277022657-01-27T08:29:52Z"), (.min + 86_399, "-292277022657-01-28T08:29:51Z"),
+      (.max, "292277026596-12-04T15:30:07Z"), (-86_400, "1969-12-31T00:00:00Z"), (-86_401, "1969-12-30T23:59:59Z"),
+    ]
+    for (seconds, text) in cases { #expect(Timestamp(seconds: seconds).description == text) }
+    #expect("\(Timestamp(milliseconds: .min))" == "-292275055-05-16T16:47:04.192Z")
+  }
+
   @Test("Timestamps are ordered by time")
   func compares() {
     let instants = [

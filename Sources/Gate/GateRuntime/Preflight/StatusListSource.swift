@@ -62,7 +62,7 @@ public struct StatusListSource: Sendable {
     }
     var status = stat()
     guard stat(path, &status) == 0 else { throw StatusListFailure(reason: String(cString: strerror(errno))) }
-    let change = Timestamp(milliseconds: Int64(status.st_mtim.tv_sec) * 1000)
+    let change = Timestamp(seconds: Int64(status.st_mtim.tv_sec))
     // A date in the future would keep the list from ever being too old.
     return RevokedCertificates.Dated(try parsed(content), currentAt: min(change, .now()))
   }
