@@ -157,6 +157,11 @@ public final class Challenges: Sendable {
     return fault
   }
 
+  /// When the issuing key was made, if a clock that was far ahead has made it; `nil` otherwise.
+  var keyOfClockAhead: Timestamp? {
+    held.withLock { $0.ring?.issuing.madeAt }.flatMap { $0.isOfClockAhead(at: clock.now()) ? $0 : nil }
+  }
+
   /// Whether there is a key to issue nonces with.
   public var isReady: Bool { held.withLock { $0.ring != nil } }
 

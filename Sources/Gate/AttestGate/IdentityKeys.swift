@@ -49,6 +49,11 @@ public final class IdentityKeys: Sendable {
     return clock.now().since(youngest.signsFrom) >= period
   }
 
+  /// The time from which the newest key signs, if a clock that was far ahead has set it; `nil` otherwise.
+  fileprivate var keyOfClockAhead: Timestamp? {
+    ring.withLock { $0?.keys.first?.signsFrom }.flatMap { $0.isOfClockAhead(at: clock.now()) ? $0 : nil }
+  }
+
   /// Returns the key that signs at `now`; `nil` while there are no keys.
   public func signing(at now: Timestamp) -> IdentityKey? { ring.withLock { $0 }?.signing(at: now) }
 
@@ -91,6 +96,10 @@ public struct IdentityKeyRotation: Sendable {
     self.period = period
     self.overlap = overlap
   }
+
+  /// The time from which the newest key signs, if it is to be rotated but a clock that was far ahead has set that time;
+  /// `nil` otherwise. The key is not rotated before: an operator has to do it.
+  public var keyOfClockAhead: Timestamp? { period == nil ? nil : keys.keyOfClockAhead }
 
   /// Performs one run and returns whether it made a new key. An error is not fatal: the next run tries again.
   public func run() async throws(StoreError) -> Bool {

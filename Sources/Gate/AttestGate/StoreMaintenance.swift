@@ -54,6 +54,10 @@ public struct StoreMaintenance: Sendable {
     self.latest = latest
   }
 
+  /// When the challenge key was made, if it is to be rotated but a clock that was far ahead has made it, as far as this
+  /// gate knows; `nil` otherwise. The key is not rotated before that time: an operator has to do it.
+  public var keyOfClockAhead: Timestamp? { plan.rotation == nil ? nil : challenges.keyOfClockAhead }
+
   /// Performs one run; returns `nil` if another gate is already performing one. An error is not fatal: the next run
   /// continues.
   public func run() async throws(StoreError) -> Report? {

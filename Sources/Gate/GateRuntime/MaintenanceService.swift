@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import ByteCoding
 internal import Logging
 internal import Observability
 
@@ -13,6 +14,7 @@ struct MaintenanceService: Sendable {
 
   /// Runs until the task is cancelled.
   func run() async {
+    var reminder: DailyReminder?
     while !Task.isCancelled {
       do throws(StoreError) {
         if let report = try await maintenance.run() { log(report) }
@@ -22,6 +24,7 @@ struct MaintenanceService: Sendable {
           metadata: ["step": "\(error.step)", "reason": "\(error)", "advice": "\(error.advice)"])
       }
       await tendIdentityKeys()
+      warnOfClock(&reminder, at: .now())
       await countRisks()
       await Rest.about(.seconds(30))
     }
@@ -33,6 +36,32 @@ struct MaintenanceService: Sendable {
       if try await identityKeys.run() { logger.notice("identity signing key published") }
     } catch {
       logger.error("identity signing keys unavailable", metadata: ["step": "\(error.step)"])
+    }
+  }
+
+  /// Logs once a day which keys are not rotated because a clock that was far ahead has dated them.
+  ///
+  /// - Parameter reminder: `nil` while there is no such key.
+  func warnOfClock(_ reminder: inout DailyReminder?, at now: Timestamp) {
+    let (challenge, identity) = (maintenance.keyOfClockAhead, identityKeys.keyOfClockAhead)
+    guard challenge != nil || identity != nil else {
+      reminder = nil
+      return
+    }
+    guard reminder?.isDue(at: now) ?? true else { return }
+    if reminder == nil { reminder = DailyReminder(last: now) }
+    if let challenge {
+      logger.warning(
+        "challenge key not rotated: a clock that was ahead has made it",
+        metadata: ["made_at": "\(challenge)", "advice": "set the clocks of all gates, then run sallyport store rotate"])
+    }
+    if let identity {
+      logger.warning(
+        "identity signing key not rotated: a clock that was ahead has made it",
+        metadata: [
+          "signs_from": "\(identity)",
+          "advice": "set the clocks of all gates, then run sallyport store rotate --identity",
+        ])
     }
   }
 

@@ -88,13 +88,16 @@ struct StatusListRefresh: Sendable {
     let (list, download) = try await source.read()
     let isNew = revoked.current?.list != list.list
     take(list)
-    if let download, isNew || isStoredCopyOld(at: list.currentAt) { await writeCopy(download, of: list.currentAt) }
+    let isOld = Self.isOld(copyOf: storedAt.withLock { $0 }, at: list.currentAt)
+    if let download, isNew || isOld { await writeCopy(download, of: list.currentAt) }
   }
 
-  /// Whether the copy for the next start, which judges it by its date, should be written again. Writing it at each
-  /// refresh would wake every gate of the store.
-  private func isStoredCopyOld(at now: Timestamp) -> Bool {
-    storedAt.withLock { $0 }.map { now.since($0) >= Self.copyInterval } ?? true
+  /// Whether the copy for the next start, which judges it by its date, should be written again: also after the clock was
+  /// set back. Writing it at each refresh would wake every gate of the store.
+  ///
+  /// - Parameter instant: When the copy was current; `nil` if this process has written none.
+  static func isOld(copyOf instant: Timestamp?, at now: Timestamp) -> Bool {
+    instant.map { !(.zero..<copyInterval).contains(now.since($0)) } ?? true
   }
 
   private func take(_ list: RevokedCertificates.Dated) {
