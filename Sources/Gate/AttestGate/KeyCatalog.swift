@@ -39,7 +39,7 @@ public protocol KeyCatalog: Sendable {
   /// nothing.
   ///
   /// For an existing key the stricter values win: the greater counter and the earlier revocation. Of two risk metrics the
-  /// newer one wins, with its receipt.
+  /// newer one wins, with its receipt. A missing receipt is added.
   func merge(_ entries: [KeyEntry]) async throws(StoreError) -> Int
 
   /// Returns problems and warnings for the operator. `isThorough` reads the whole store.

@@ -175,6 +175,31 @@ struct TransferTests {
     }
   }
 
+  @Test("A receipt that the store has lost comes back with an import, and a receipt that it has stays")
+  func lostReceipt() async throws {
+    let (first, second) = (try Fixture.entry(1), try Fixture.entry(2))
+    try await StoreBench.with([first, second]) { bench in
+      let file = bench.folder + "/keys"
+      #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
+      let lost = KeyEntry(record: first.record, usedCounters: first.usedCounters, receipt: [])
+      try await StoreBench.with([lost, second]) { target in
+        let merged = try await sallyport(["keys", "import", file, "--store", target.url])
+        #expect(merged.output == ["0 keys added, 1 updated, 1 unchanged"])
+        let entries = try await target.use { try await $0.entries(after: nil, limit: 9) }
+        #expect(Set(entries) == [first, second])
+        let again = try await sallyport(["keys", "import", file, "--store", target.url])
+        #expect(again.output == ["0 keys added, 0 updated, 2 unchanged"])
+      }
+      // An export that lacks the receipt takes it from no store.
+      try await StoreBench.with([lost]) { other in
+        let poorer = other.folder + "/keys"
+        #expect(try await sallyport(["keys", "export", poorer, "--store", other.url]).status == 0)
+        let merged = try await sallyport(["keys", "import", poorer, "--store", bench.url])
+        #expect(merged.output == ["0 keys added, 0 updated, 1 unchanged"])
+      }
+    }
+  }
+
   /// A change of an export that an import must detect.
   enum Damage: String, CaseIterable, Sendable {
     case lastLineGone, endOfLineGone, keyGone, keyTwice, keyChanged, trailingLine, otherVersion, empty, notJSON,

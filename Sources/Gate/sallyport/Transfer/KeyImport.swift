@@ -8,7 +8,7 @@ public struct KeyImport: Sendable {
   public struct Summary: Codable, Sendable, Hashable {
     /// The number of keys that the store did not have.
     public var new = 0
-    /// The number of existing keys for which the export had stricter values.
+    /// The number of existing keys for which the export had stricter values, or a receipt that the store lacks.
     public var updated = 0
     /// The number of existing keys that did not change.
     public var unchanged = 0
@@ -139,7 +139,8 @@ extension KeyEntry {
     let isSeen = other.record.lastUsedAt.map { instant in record.lastUsedAt.map { $0 >= instant } ?? false } ?? true
     let isMeasured =
       other.record.risk.map { risk in record.risk.map { $0.newest.at >= risk.newest.at } ?? false } ?? true
-    return isCounted && isRevoked && isSeen && isMeasured
+    let hasReceipt = !receipt.isEmpty || other.receipt.isEmpty
+    return isCounted && isRevoked && isSeen && isMeasured && hasReceipt
   }
 }
 
