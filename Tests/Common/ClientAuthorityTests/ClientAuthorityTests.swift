@@ -84,6 +84,25 @@ struct ClientAuthorityTests {
     }
   }
 
+  @Test("If the files of a new certificate cannot be written, the old one is not revoked, and nothing is left behind")
+  func failedReplacement() async throws {
+    try await withAuthority { authority in
+      _ = try authority.make(DistinguishedName(.commonName("CA")), days: 9, at: now, isReplacing: false)
+      // The longest name of a file: the file that would become it has a longer one.
+      let client = String(repeating: "a", count: 251)
+      let issued = try authority.issue(
+        "alice", DistinguishedName(.commonName("alice")), days: 1, at: now, isReplacing: false)
+      try FileManager.default.copyItem(atPath: issued[0], toPath: authority.certificatePath(of: client))
+      _ = try authority.revoke([], at: now)
+      let before = try contents(authority.folder)
+      let fault = ClientAuthorityError.system(.write, path: authority.keyPath(of: client), code: ENAMETOOLONG)
+      #expect(throws: fault) {
+        try authority.issue(client, DistinguishedName(.commonName("alice")), days: 1, at: now, isReplacing: true)
+      }
+      #expect(try contents(authority.folder) == before)
+    }
+  }
+
   @Test("A new authority in place of an old one replaces its list, which would refuse every client")
   func replacedList() async throws {
     try await withAuthority { authority in

@@ -59,7 +59,8 @@ public struct ClientAuthority: Sendable, Hashable {
   }
 
   /// Issues a client certificate. It expires no later than the authority's certificate. A certificate that it replaces is
-  /// revoked if there is a list of revoked certificates: its file is the only place that names it.
+  /// revoked if there is a list of revoked certificates: its file is the only place that names it. That happens when the new
+  /// files are on disk and need only their names, so that a full disk leaves the old certificate valid.
   ///
   /// - Returns: The paths of the certificate and the key.
   /// - Throws: `.unusableName`, `.exists` if a file exists and `isReplacing` is `false`, `.absent` or `.malformed` if
@@ -71,19 +72,20 @@ public struct ClientAuthority: Sendable, Hashable {
     let authority = try identity(certificatePath, keyPath)
     let files = Files(certificate: certificatePath(of: client), key: keyPath(of: client))
     if !isReplacing { try refuseExisting(files) }
-    if NewFile.exists(revocationListPath), let old = try? certificate(files.certificate),
-      old.issuanceFault(by: authority.certificate) == nil
-    {
-      _ = try revoke([client], at: instant)
-    }
-    let (certificate, key) = try cryptographically { () throws(CryptographyError) in
+    let (new, key) = try cryptographically { () throws(CryptographyError) in
       let key = try ECPrivateKey(.p256)
       var lifetime = Lifetime(from: instant, days: days)
       lifetime.end = min(lifetime.end, authority.certificate.notAfter)
       let template = CertificateTemplate.client(subject, key, under: authority.certificate, lifetime)
       return (try template.signed(by: authority.certificate, key: authority.key), key)
     }
-    try save(certificate, key, at: files, isReplacing: isReplacing)
+    try save(new, key, at: files, isReplacing: isReplacing) { () throws(ClientAuthorityError) in
+      if isReplacing, NewFile.exists(revocationListPath), let old = try? certificate(files.certificate),
+        old.issuanceFault(by: authority.certificate) == nil
+      {
+        _ = try revoke([client], at: instant)
+      }
+    }
     return [files.certificate, files.key]
   }
 
@@ -174,15 +176,22 @@ public struct ClientAuthority: Sendable, Hashable {
     for path in [files.certificate, files.key] where NewFile.exists(path) { throw .exists(path) }
   }
 
-  /// The key is written first: a certificate without its key would look like a complete identity.
+  /// The key is placed first: a certificate without its key would look like a complete identity.
+  ///
+  /// - Parameter prepare: Called when both files are on disk, before they are placed. If it throws, they are discarded.
   private func save(
-    _ certificate: Certificate, _ key: ECPrivateKey, at files: Files, isReplacing: Bool
+    _ certificate: Certificate, _ key: ECPrivateKey, at files: Files, isReplacing: Bool,
+    preparing prepare: () throws(ClientAuthorityError) -> Void = {}
   ) throws(ClientAuthorityError) {
     let (pem, secret) = try cryptographically { () throws(CryptographyError) in (try certificate.pem, try key.pkcs8PEM)
     }
+    var drafts: [(path: String, draft: String)] = []
+    defer { for (_, draft) in drafts { NewFile.discard(draft) } }
     for (path, text, mode) in [(files.key, secret, UInt32(0o600)), (files.certificate, pem, 0o644)] {
-      try NewFile.write(Array(text.utf8), to: path, mode: mode, isReplacing: isReplacing)
+      drafts.append((path, try NewFile.draft(Array(text.utf8), for: path, mode: mode)))
     }
+    try prepare()
+    for (path, draft) in drafts { try NewFile.place(draft, at: path, isReplacing: isReplacing) }
   }
 
   private func identity(_ certificatePath: String, _ keyPath: String) throws(ClientAuthorityError) -> ClientIdentity {

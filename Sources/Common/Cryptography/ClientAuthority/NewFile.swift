@@ -10,16 +10,34 @@ enum NewFile {
   static func write(
     _ bytes: [UInt8], to path: String, mode: UInt32, isReplacing: Bool
   ) throws(ClientAuthorityError) {
-    let temporary = "\(path).\(getpid()).\(UInt32.random(in: 0 ... .max)).tmp"
-    let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode)
+    let draft = try draft(bytes, for: path, mode: mode)
+    defer { discard(draft) }
+    try place(draft, at: path, isReplacing: isReplacing)
+  }
+
+  /// Writes `bytes` to a file next to `path` and returns its path. Its content is on disk when this returns.
+  ///
+  /// The caller discards the draft, also after it has placed it.
+  static func draft(_ bytes: [UInt8], for path: String, mode: UInt32) throws(ClientAuthorityError) -> String {
+    let draft = "\(path).\(getpid()).\(UInt32.random(in: 0 ... .max)).tmp"
+    let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode)
     guard file >= 0 else { throw .system(.write, path: path, code: errno) }
-    defer { unlink(temporary) }
-    try fill(file, with: bytes, mode: mode, path: path)
+    do throws(ClientAuthorityError) { try fill(file, with: bytes, mode: mode, path: path) } catch {
+      discard(draft)
+      throw error
+    }
+    return draft
+  }
+
+  /// Gives a draft its place, as `write` does.
+  static func place(_ draft: String, at path: String, isReplacing: Bool) throws(ClientAuthorityError) {
     // `link` fails if the file exists; `rename` replaces it.
-    let code = isReplacing ? rename(temporary, path) : link(temporary, path)
+    let code = isReplacing ? rename(draft, path) : link(draft, path)
     guard code == 0 else { throw errno == EEXIST ? .exists(path) : .system(.write, path: path, code: errno) }
     try synchronizeFolder(of: path)
   }
+
+  static func discard(_ draft: String) { unlink(draft) }
 
   /// Returns the content of the file at `path`, at most 1 MiB.
   static func read(_ path: String) throws(ClientAuthorityError) -> [UInt8] {
