@@ -54,7 +54,7 @@ extension AuthorityFolder {
   }
 
   /// Enters certificates in the status list, as Google does with keys that were leaked. `serials` are in the form of
-  /// `AndroidStatusList.text(ofSerial:)`.
+  /// `AndroidStatusList.text(ofSerial:)`. Other members of the file stay, such as the comments in a copy of Google's list.
   ///
   /// Returns how many of them are new. A gate with this list refuses their keys after its next refresh.
   public func revokeAndroidKeys(serials: [String]) throws(AuthorityFolderError) -> Int {
@@ -63,26 +63,34 @@ extension AuthorityFolder {
     guard let content = try text(Self.statusListName) else {
       throw .incomplete(path, missing: Self.statusListName)
     }
-    guard var list = try? JSONDecoder().decode(StatusList.self, from: Data(content.utf8)) else {
-      throw .malformed("\(androidStatusListPath) is not a status list")
-    }
-    let before = list.entries.count
+    guard (try? JSONDecoder().decode(StatusList.self, from: Data(content.utf8))) != nil,
+      var list = (try? JSONSerialization.jsonObject(with: Data(content.utf8))) as? [String: Any],
+      var entries = list["entries"] as? [String: Any]
+    else { throw .malformed("\(androidStatusListPath) is not a status list") }
+    let before = entries.count
     for serial in serials {
-      list.entries[serial] = .init(status: "REVOKED", reason: "KEY_COMPROMISE")
+      var entry = entries[serial] as? [String: Any] ?? [:]
+      entry["status"] = "REVOKED"
+      entry["reason"] = "KEY_COMPROMISE"
+      entries[serial] = entry
     }
-    let bytes = Array((JSONText.encoding(list) + "\n").utf8)
+    list["entries"] = entries
+    let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
+    guard let bytes = try? JSONSerialization.data(withJSONObject: list, options: options) else {
+      throw .malformed("\(androidStatusListPath) cannot be written again")
+    }
     try attempt { () throws(PrivateFile.AccessError) in
-      try PrivateFile.write(bytes, to: androidStatusListPath, mode: 0o644)
+      try PrivateFile.write(Array(bytes) + Array("\n".utf8), to: androidStatusListPath, mode: 0o644)
     }
-    return list.entries.count - before
+    return entries.count - before
   }
 
-  private struct StatusList: Codable {
-    struct Entry: Codable {
+  private struct StatusList: Decodable {
+    struct Entry: Decodable {
       let status: String
       let reason: String?
     }
-    var entries: [String: Entry]
+    let entries: [String: Entry]
   }
 }
 

@@ -278,6 +278,22 @@ struct AuthorityTests {
       #expect(try list().reason(forSerial: factory) == "KEY_COMPROMISE")
       #expect(try list().reason(forSerial: leaked) == "KEY_COMPROMISE")
       #expect(try list().count == 2)
+
+      // Members that this program does not know, as in a copy of Google's list.
+      let entries =
+        #""entries":{"\#(serial)":{"comment":"a/b","status":"SUSPENDED"},"7":{"expires":"2030-01-01","status":"REVOKED"}}"#
+      try Data((#"{\#(entries),"generated":12,"more":[null,true]}"#).utf8).write(
+        to: URL(fileURLWithPath: folder.androidStatusListPath))
+      #expect(try folder.revokeAndroidKeys(serials: [serial, "8"]) == 1)
+      #expect(try list().reason(forSerial: factory) == "KEY_COMPROMISE")
+      let written = try String(contentsOfFile: folder.androidStatusListPath, encoding: .utf8)
+      for part in [
+        #""\#(serial)":{"comment":"a/b","reason":"KEY_COMPROMISE","status":"REVOKED"}"#,
+        #""7":{"expires":"2030-01-01","status":"REVOKED"}"#, #""generated":12,"more":[null,true]}"#,
+      ] {
+        #expect(written.contains(part), "\(written)")
+      }
+
       try Data("{".utf8).write(to: URL(fileURLWithPath: folder.androidStatusListPath))
       #expect(throws: AuthorityFolderError.self) { try folder.revokeAndroidKeys(serials: [serial]) }
     }
