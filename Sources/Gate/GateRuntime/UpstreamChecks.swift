@@ -8,7 +8,7 @@ internal import TransportEngine
 
 /// Asks the servers of routes with several for their health, each at its interval, on threads of its own.
 struct UpstreamChecks: Sendable {
-  /// For one question, from connecting to the end of the answer.
+  /// For one question, from connecting to the status of the answer. Its body does not count.
   private static let patience = Duration.seconds(3)
 
   private struct Question: Sendable {

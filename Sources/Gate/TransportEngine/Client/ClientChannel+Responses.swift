@@ -81,9 +81,12 @@ extension ClientChannel {
   }
 
   /// Returns the framing of a response. A response to HEAD has no body, whatever its fields say
-  /// (RFC 9112 section 6.3).
+  /// (RFC 9112 section 6.3), and the caller may want none.
   private func framing(of head: ResponseHead) -> BodyFraming {
-    if case .response(to: "HEAD", _) = goal { .none } else { head.framing }
+    switch goal {
+    case .response(to: "HEAD", _), .head: .none
+    case .response, .upgrade, .connection, .everything, nil: head.framing
+    }
   }
 
   private func answered(_ head: ResponseHead, _ body: [UInt8], in loop: EventLoop) {
@@ -94,6 +97,9 @@ extension ClientChannel {
     if head.wantsClose { end(.lost("the server closed the connection"), in: loop) }
     switch goal {
     case .response(_, let done): done(.success(response))
+    case .head(let done):
+      end(.lost("the rest of the response is not read"), in: loop)
+      done(.success(response))
     case .upgrade(_, let done): done(.failure(.refused(response)))
     case .connection, .everything, nil: break
     }

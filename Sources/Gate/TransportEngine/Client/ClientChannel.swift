@@ -18,6 +18,8 @@ final class ClientChannel: LoopChannel {
   enum Goal {
     case connection(Callback<Void>)
     case response(to: String, Callback<Response>)
+    /// The head of a response. The connection is of no use afterwards: the body is not read.
+    case head(Callback<Response>)
     case upgrade(ClientHandshake, Callback<Response>)
     /// Everything that arrives until the connection closes or the time is up, valid or not.
     case everything(Callback<RawAnswer>)
@@ -97,7 +99,7 @@ final class ClientChannel: LoopChannel {
   private static func fail(_ goal: Goal?, _ fault: ClientError) {
     switch goal {
     case .connection(let done): done(.failure(fault))
-    case .response(_, let done), .upgrade(_, let done): done(.failure(fault))
+    case .response(_, let done), .head(let done), .upgrade(_, let done): done(.failure(fault))
     case .everything(let done): done(.failure(fault))
     case nil: break
     }

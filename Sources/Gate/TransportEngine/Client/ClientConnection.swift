@@ -41,6 +41,26 @@ public final class ClientConnection: Sendable {
     }
   }
 
+  /// Sends a request without a body, waits for the head of the response, and closes the connection. A long body, or one
+  /// that does not end, is not waited for.
+  ///
+  /// - Returns: The response without its body.
+  /// - Throws: `ClientError`; `.misused` if the connection is busy or the request is invalid.
+  func sendForHead(
+    _ method: String, _ target: String, headers: HeaderFields, timeout: Duration
+  ) async throws(ClientError) -> Response {
+    let bytes: [UInt8]
+    do throws(HeadWriteError) {
+      bytes = try RequestWriter.bytes(method: method, target: target, fields: headers, body: [], toProxy: isToProxy)
+    } catch {
+      throw .misused(error.rawValue)
+    }
+    return try await perform { (channel, loop, done: @escaping ClientChannel.Callback<Response>) in
+      guard channel.begin(.head(done), timeout: timeout, in: loop) else { return }
+      channel.transmit(bytes, in: loop)
+    }
+  }
+
   /// Asks for a WebSocket.
   ///
   /// - Parameter maxMessage: The maximum payload bytes of one received message.

@@ -2,12 +2,13 @@ internal import Glibc
 public import Transport
 
 extension ClientEngine {
-  /// Sends one request to `upstream`, on a connection of its own, and returns the answer.
+  /// Sends one request to `upstream`, on a connection of its own, and returns the answer without its body, which is not
+  /// read.
   ///
   /// - Parameters:
   ///   - fields: Must contain `Host`.
   ///   - tls: For `wss://`: what `ClientTLS(for:)` has read, which takes many milliseconds.
-  ///   - timeout: For everything from connecting to the end of the answer.
+  ///   - timeout: For everything from connecting to the end of the answer's head.
   /// - Throws: `ClientError`; `.misused` for `.tcp`, which gets no requests.
   public func ask(
     _ upstream: Upstream, _ method: String, _ target: String, fields: HeaderFields, tls context: ClientTLS?,
@@ -27,7 +28,7 @@ extension ClientEngine {
     }
     let left = deadline - .now
     guard left > .zero else { throw .timedOut }
-    return try await connection.send(method, target, headers: fields, timeout: left)
+    return try await connection.sendForHead(method, target, headers: fields, timeout: left)
   }
 
   private static func context(for tls: UpstreamTLS) throws(ClientError) -> ClientTLS {

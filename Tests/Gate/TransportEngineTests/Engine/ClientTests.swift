@@ -119,6 +119,26 @@ extension EngineTests {
       try await server.value
     }
 
+    @Test(
+      "A health check ends with the status, however long the body is, and also if it never comes",
+      arguments: ["Content-Length: 1099511627776", "Transfer-Encoding: chunked", "X-Body: to the end"])
+    func headAlone(_ field: String) async throws {
+      let listener = try RawListener()
+      let engine = try ClientEngine()
+      let server = Aside {
+        let socket = try listener.accept()
+        _ = try socket.readHead()
+        try socket.send("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 503 Busy\r\n\(field)\r\n\r\n")
+        // The connection is closed although the server goes on.
+        _ = try socket.readToEnd()
+      }
+      let answer = try await engine.ask(
+        .webSocket(host: "127.0.0.1", port: listener.port), "GET", "/healthz", fields: TestGate.host, tls: nil,
+        within: .seconds(600))
+      #expect(answer.status == 503 && answer.body.isEmpty)
+      try await server.value
+    }
+
     @Test("An exchange of bytes reports whether the server or the timeout closed it", arguments: [true, false])
     func exchange(closes: Bool) async throws {
       let listener = try RawListener()
