@@ -43,17 +43,24 @@ public struct ClientAttester: Sendable {
   /// Returns the client with this identifier, compared as bytes; `nil` for another.
   func client(_ id: String) -> Client? { clients.first { $0.id.hasSameBytes(as: id) } }
 
-  /// Returns an attestation that `key` belongs to an instance of `client`.
+  /// Returns an attestation that `key` belongs to an instance of `client`, and the seconds for which it is valid.
   ///
   /// - Throws: `.failed` if no keys are loaded or if OpenSSL cannot sign.
-  func attestation(for client: Client, of key: DPoPKey, at now: Timestamp) throws(StoreError) -> String {
+  func attestation(
+    for client: Client, of key: DPoPKey, at now: Timestamp
+  ) throws(StoreError) -> (text: String, life: Int64) {
     guard let signingKey = keys.signing(at: now) else { throw .failed(reason: "no identity keys") }
+    var end = now.advanced(by: client.life)
+    // The date was set with the overlap of that time. A reload may have made overlap and life longer since, but servers
+    // no longer find the key then.
+    if let retirement = signingKey.retiresAt, retirement > now { end = min(end, retirement) }
     var claims = ClaimWriter(prefix: prefix)
     claims.text("sub", client.id)
     claims.number("iat", now.seconds)
-    claims.number("exp", now.seconds + client.life.components.seconds)
+    claims.number("exp", end.seconds)
     claims.confirmation(key.key)
     for (name, value) in client.claims.sorted(by: { $0.key < $1.key }) { claims.text(named: name, value) }
-    return try signingKey.token(ofType: "oauth-client-attestation+jwt", claims.ended())
+    let text = try signingKey.token(ofType: "oauth-client-attestation+jwt", claims.ended())
+    return (text, end.seconds - now.seconds)
   }
 }

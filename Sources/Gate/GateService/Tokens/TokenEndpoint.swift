@@ -216,7 +216,7 @@ public struct TokenEndpoint: Sendable {
     guard client.apps.contains(where: { $0.hasSameBytes(as: device.app.text) }) else {
       throw .tokenRefused(.foreignApp(clientID: client.id))
     }
-    let attestation: String
+    let attestation: (text: String, life: Int64)
     do throws(StoreError) {
       attestation = try attester.attestation(for: client, of: key, at: clock.now())
     } catch {
@@ -227,7 +227,7 @@ public struct TokenEndpoint: Sendable {
     context.logger.log(level: .info, "client attestation issued", fields)
     context.metrics.issuedToken()
     return context.ok(
-      json: #"{"client_attestation":"\#(attestation)","expires_in":\#(client.life.components.seconds)}"#)
+      json: #"{"client_attestation":"\#(attestation.text)","expires_in":\#(attestation.life)}"#)
   }
 
   private func answer(

@@ -239,6 +239,23 @@ struct TokenEndpointTests {
     #expect(line["message"] == "client attestation issued" && line["client_id"] == "wallet")
   }
 
+  @Test("An attestation ends when its key is no longer published, also if the overlap was made longer meanwhile")
+  func retiringKey() async throws {
+    // The overlap was shorter than an attestation lives now.
+    #expect(try await bench.identityKeys.rotate(overlap: .seconds(300)))
+    for (wait, life) in [(Duration.seconds(240), Int64(360)), (.seconds(60), 3600)] {
+      bench.clock.advance(by: wait)
+      let now = bench.clock.now.seconds
+      let (headers, proof) = try proofs()
+      let response = try await answer(to: .token(headers, proof: proof, body: "client_id=wallet"))
+      let body = try JSONValue.object(response.body)
+      guard case .text(let attestation)? = body["client_attestation"] else { throw ServiceBench.Unexpected.relayed }
+      let parts = try attestation.split(separator: ".").map { try #require(Base64URL.decode($0)) }
+      #expect(try JSONValue.object(parts[1])["exp"] == .number(now + life))
+      #expect(body["expires_in"] == .number(life))
+    }
+  }
+
   @Test("An attestation lives a day at most, whatever is configured")
   func longestAttestation() {
     #expect(ClientAttester.Client(id: "a", apps: [], life: .seconds(90_000)).life == .seconds(86_400))
