@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/releasing/icu_data.py [--compiler SWIFTC] OBJECT: writes the part of ICU's data that programs use.
+"""scripts/releasing/icu_data.py OBJECT: writes the part of ICU's data that programs use.
 
 The static libraries of Swift have ICU's data as one constant of 34 MB: names and formats for 800 locales, converters of
 character sets, transliterations. No program here writes for another locale than English. OBJECT is an object file that
@@ -81,16 +81,17 @@ def packed(head, kept):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--compiler", default="swiftc", metavar="SWIFTC")
     parser.add_argument("object", type=pathlib.Path)
     arguments = parser.parse_args()
-    target = json.loads(command(arguments.compiler, "-print-target-info", "-static-stdlib"))
+    target = json.loads(command("swiftc", "-print-target-info", "-static-stdlib"))
     archive = pathlib.Path(target["paths"]["runtimeResourcePath"]) / "linux/lib_FoundationICU.a"
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         symbol, data = constant(archive, folder)
         head, contents = items(data)
         kept = [(item, content) for item, content in contents if KEPT.fullmatch(item.decode().split("/", 1)[1])]
+        if not kept:
+            raise Unexpected(f"none of the {len(contents)} items has a known name")
         (folder / "data").write_bytes(packed(head, kept))
         (folder / "data.s").write_text(f"""\
             .section .rodata, "a", @progbits
@@ -108,6 +109,9 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except (Unexpected, subprocess.CalledProcessError, struct.error, ValueError, OSError) as error:
-        print(f"scripts/releasing/icu_data.py: {error}", file=sys.stderr)
+    except (Unexpected, subprocess.CalledProcessError, struct.error, ValueError, LookupError, OSError) as error:
+        # What a program printed says more than its status.
+        reason = (getattr(error, "stderr", None) or "").strip() or str(error)
+        print(f"error: no part of ICU's data: {reason}", file=sys.stderr)
+        print("hint: scripts/releasing/icu_data.py reads the static libraries of Swift 6.3", file=sys.stderr)
         sys.exit(65)

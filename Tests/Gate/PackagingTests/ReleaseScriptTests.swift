@@ -132,4 +132,25 @@ struct ReleaseScriptTests {
       #expect(!FileManager.default.fileExists(atPath: release.clone + "/.build-static"))
     }
   }
+
+  @Test(
+    "A Swift without the library of ICU's data is reported in the words of the tool that failed",
+    arguments: [
+      (#"{"paths": {"runtimeResourcePath": "/nonexistent"}}"#, "/nonexistent/linux/lib_FoundationICU.a"),
+      (#"{"target": {}}"#, "paths"),
+    ])
+  func missingLibrary(target: String, words: String) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let compiler = folder + "/swiftc"
+      try Data("#!/bin/sh\necho '\(target)'\n".utf8).write(to: URL(fileURLWithPath: compiler))
+      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: compiler)
+      let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+      let (exit, _, errors) = try await ChildProcess.run(
+        ProjectFile.path("scripts/releasing/icu_data.py"), [folder + "/icu.o"],
+        environment: ["PATH": folder + ":" + path])
+      #expect(exit == .code(65))
+      #expect(errors.count == 2 && errors.first?.hasPrefix("error: no part of ICU's data: ") == true, "\(errors)")
+      #expect(errors.first?.contains(words) == true && errors.first?.contains("exit status") == false, "\(errors)")
+    }
+  }
 }
