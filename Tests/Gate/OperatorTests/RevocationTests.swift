@@ -110,6 +110,20 @@ struct RevocationTests {
     }
   }
 
+  @Test("Two names of one session are one session, which is closed")
+  func twoNames() async throws {
+    try await AdminBench.serving { bench in
+      let (phone, _) = try await bench.registeredPhone()
+      let socket = try await bench.visitor.open(as: phone, counter: 1)
+      let session = try await sallyport(["sessions", "list", "--json"] + bench.config).json(SessionDescription.self)
+      let names = [session.id, String(session.id.prefix(8)), session.id]
+      let start = ContinuousClock.now
+      let closed = try await sallyport(["sessions", "close"] + names + bench.config)
+      #expect(closed.output == ["\(session.id)\tclosed"] && closed.status == 0, "\(closed)")
+      #expect(try await socket.ending(since: start).code == 1001)
+    }
+  }
+
   @Test("Pages list each session once, and the last page has no next")
   func pages() async throws {
     try await AdminBench.serving { bench in
