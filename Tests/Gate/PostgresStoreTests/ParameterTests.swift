@@ -82,6 +82,7 @@ struct ParameterTests {
     arguments: [
       "postgres://u:secret/x", "postgres://h:0/x", "postgres://h:65536/x", "postgres://h/x?port=secret",
       "postgres://h/host=a%20password=secret", "postgres://h/x?dbname=postgres://u:secret",
+      "postgres://h/host=%CC%81a%20password=%CC%81secret", "postgres://h/x?dbname=postgres://%CC%81u:secret",
     ])
   func place(without url: String) {
     do throws(ConnectionParameters.Malformed) {

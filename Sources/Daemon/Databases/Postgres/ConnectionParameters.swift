@@ -105,7 +105,8 @@ public struct ConnectionParameters: Sendable {
       throw Malformed(reason: "a port is not a number from 1 to 65535")
     }
     guard let name = values["dbname"] else { return }
-    guard !name.contains("="), !name.contains("://") else {
+    // libpq looks for bytes here, too.
+    guard !name.utf8.contains(UInt8(ascii: "=")), name.utf8.firstRange(of: "://".utf8) == nil else {
       throw Malformed(reason: "the name of the database is a connection string: write hosts and parameters in the URL")
     }
   }
