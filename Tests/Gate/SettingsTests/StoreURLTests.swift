@@ -27,10 +27,27 @@ struct StoreURLTests {
       ("postgres://h/d?dbname=postgres://u:s3cret", "postgres://h/d?dbname=…"),
       ("host=h password=s3cret dbname=d", "host=…"),
       ("password = 's3cret' host = h", "password=…"),
+      // With a mark that combines with the sign before it.
+      ("postgres://u:\u{301}s3cret@h/d", "postgres://u:…@h/d"),
+      ("postgres://u:s3cret@\u{301}h/d", "postgres://u:…@\u{301}h/d"),
+      ("postgres://\u{301}u:s3cret/d", "postgres://\u{301}u:…/d"),
+      ("postgres://h/d?\u{301}password=s3cret", "postgres://h/d?…"),
+      ("postgres://h/d?sslmode=require&\u{FE0F}password=s3cret", "postgres://h/d?sslmode=require&…"),
+      ("postgres://h/d?password=\u{301}s3cret", "postgres://h/d?password=…"),
+      ("password=\u{301}s3cret", "password=…"),
     ])
   func masked(_ text: String, _ shown: String) {
     #expect(DatabaseURL.masked(text) == shown)
     #expect(!DatabaseURL.masked(text).replacing("secret=", with: "").contains("cret"))
+  }
+
+  @Test(
+    "A URL that may carry a key is printed without its query and path, whatever marks these begin with",
+    arguments: ["", "\u{301}"])
+  func maskedKey(_ mark: String) {
+    #expect(MaskedURL.withoutQuery("https://h/p?\(mark)key=1") == "https://h/p?***")
+    #expect(MaskedURL.server("https://h/\(mark)key") == "https://h/***")
+    #expect(MaskedURL.server("https://h?\(mark)key") == "https://h/***")
   }
 
   @Test("A keyword string is refused, with the form to write instead")

@@ -2,13 +2,15 @@
 public enum MaskedURL {
   /// The URL without its query.
   public static func withoutQuery(_ url: String) -> String {
-    url.firstIndex(of: "?").map { url[...$0] + "***" } ?? url
+    url.unicodeScalars.firstIndex(of: "?").map { url[..<$0] + "?***" } ?? url
   }
 
   /// Scheme and server alone.
   public static func server(_ url: String) -> String {
-    guard let start = url.firstRange(of: "://")?.upperBound,
-      let end = url[start...].firstIndex(where: { "/?#".contains($0) })
+    // A mark that combines with a sign makes another character of it, but the sign stays a sign of the URL.
+    let scalars = url.unicodeScalars
+    guard let start = scalars.firstRange(of: "://".unicodeScalars)?.upperBound,
+      let end = scalars[start...].firstIndex(where: { "/?#".unicodeScalars.contains($0) })
     else { return url }
     return url[..<end] + "/***"
   }
