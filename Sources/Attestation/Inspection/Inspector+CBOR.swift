@@ -85,7 +85,8 @@ extension Inspector {
     node.length = reader.offset - item.offset - item.head
     // Of an item of indefinite length that was read to its end, the last byte is the end mark.
     if case .indefinite = item.content, !isBroken, !isFull { node.length -= 1 }
-    return node
+    // A tag, an array and chunks of a string have the private key below them.
+    return isSecret && !node.children.isEmpty ? node.hidden : node
   }
 
   /// - Parameter count: `nil` for an array up to its end mark.
@@ -147,12 +148,7 @@ extension Inspector {
   /// Hides the private part of a COSE key in a map of which nothing is known.
   private static func withoutSecrets(_ nodes: [InspectedNode]) -> [InspectedNode] {
     guard nodes.contains(where: { $0.name == "1" }), nodes.contains(where: { $0.name == "-4" }) else { return nodes }
-    return nodes.map { node in
-      guard node.name == "-4" else { return node }
-      var node = node
-      (node.value, node.children) = (InspectedNode.secret, [])
-      return node
-    }
+    return nodes.map { $0.name == "-4" ? $0.hidden : $0 }
   }
 }
 
@@ -161,6 +157,13 @@ extension InspectedNode {
 
   var isError: Bool { name == "error" && fault != nil }
   fileprivate var isEnd: Bool { type == CBORItem.endType }
+
+  /// This part without its value and the parts below it. Errors stay: they contain nothing of the value.
+  fileprivate var hidden: InspectedNode {
+    var node = self
+    (node.value, node.children) = (Self.secret, flattened.map(\.node).filter { $0.isError && $0.value == $0.fault })
+    return node
+  }
 
   /// The value of a key, a text without its quotation marks.
   fileprivate var plainValue: String {

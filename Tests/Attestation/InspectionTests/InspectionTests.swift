@@ -296,6 +296,26 @@ struct BrokenInspectionTests {
     #expect(!values.contains { $0.contains(Hex.encode(Array("hidden!!".utf8))) })
   }
 
+  @Test(
+    "The private part of an attested key is not shown in other words: a tag, an array, a map, chunks or broken ones",
+    arguments: [
+      ([0x48], [], true), ([0xC2, 0x48], [], true), ([0x81, 0x48], [], true), ([0xA1, 0x01, 0x48], [], true),
+      ([0x5F, 0x48], [0xFF], true), ([0x7F, 0x68], [0xFF], true), ([0x5F, 0x48], [], false),
+    ] as [([UInt8], [UInt8], Bool)])
+  func privatePart(before: [UInt8], after: [UInt8], isWhole: Bool) throws {
+    let hidden = Array("hidden!!".utf8)
+    // Fields of fixed size, a name of one byte and a key with its private part alone.
+    var data = [UInt8](repeating: 0, count: 32 + 1 + 4 + 16)
+    data += [0, 1, 7, 0xA1, 0x23]
+    data += before + hidden + after
+    let object: CBORMap = ["fmt": "apple-appattest", "attStmt": .map([:]), "authData": .bytes(data)]
+    let inspection = try Inspection(CBORValue.map(object).encoded)
+    let values = inspection.parts.flatMap(\.flattened).compactMap(\.node.value)
+    #expect(values.contains("a private key, not shown"))
+    #expect(!values.contains { $0.contains(Hex.encode(hidden)) || $0.contains("hidden") })
+    #expect(isWhole || inspection.parts.flatMap(\.flattened).contains { $0.node.name == "error" })
+  }
+
   @Test(arguments: [
     ([0xFE, 0x01], 0, "neither CBOR"), ([0x1C], 0, "neither CBOR"), (Array("hello, world".utf8), 5, "no base64"),
     (Array("{\"a\":1}".utf8), 0, "a JSON object without"), (Array("  {\"a\":1".utf8), 0, "not one JSON object"),
