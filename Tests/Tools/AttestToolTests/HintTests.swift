@@ -30,6 +30,15 @@ struct HintTests {
     #expect(outcome.errorLines.last?.hasPrefix(hint) == true, "\(outcome.errors)")
   }
 
+  @Test("A link code without characters is refused, and the gate is not asked", arguments: ["", " - "])
+  func emptyLinkCode(code: String) async throws {
+    let place = try Workplace()
+    let outcome = try await place.run(
+      ["enroll", "wss://localhost:1/", "--user", "ada", "--with", "sms", "--phone", "+15550100", "--link-code", code])
+    #expect(outcome.status == 64, "\(outcome.errors)")
+    #expect(outcome.errorLines.contains { $0.contains("--link-code is empty") }, "\(outcome.errors)")
+  }
+
   @Test("A device of another app is detected without a request to the gate")
   func otherApp() async throws {
     let setup = try await GateSetup()

@@ -30,6 +30,11 @@ struct EnrollCommand: AsyncParsableCommand {
       valueName: "code"))
   var linkCode: String?
 
+  func validate() throws {
+    // Such as the one of a variable that is not set: the backend would not hear of it.
+    guard linkCode.map({ TypedCode.plain($0).isEmpty }) != true else { throw ValidationError("--link-code is empty") }
+  }
+
   func run() async throws {
     let app = try await MobileApp(options, phoneNumber: phone, needsAccount: true)
     let model = EnrollmentViewModel(services: app.services)
