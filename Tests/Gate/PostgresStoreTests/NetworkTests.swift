@@ -41,6 +41,19 @@ struct NetworkTests {
     }
   }
 
+  @Test("A server that sends what is no message of the protocol loses the connection")
+  func foreignBytes() throws {
+    // Accepts the client, is ready, and goes on with bytes that have no meaning.
+    let server = try DrippingServer(opening: [0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5A, 0, 0, 0, 5, 0x49])
+    let parameters = try ConnectionParameters(
+      url: "postgres://user@127.0.0.1:\(server.port)/name?sslmode=disable&target_session_attrs=any")
+    // On a busy machine the bytes may arrive before the connection is made, which then fails.
+    let connections = (0..<50).lazy.compactMap { _ in try? PostgresConnection(parameters, patience: .seconds(1)) }
+    let connection = try #require(connections.first)
+    for _ in 0..<1000 where connection.isUsable() { _ = connection.waitForInput(within: .milliseconds(10)) }
+    #expect(connection.fault?.contains("lost synchronization") == true, "\(connection.fault ?? "no fault")")
+  }
+
   @Test("Of several hosts the writable one is used, at any position in the URL")
   func severalHosts() async throws {
     let primary = try await PostgresServer.start()

@@ -158,6 +158,8 @@ extension PostgresConnection {
     }
     // Processes received data without sending anything.
     _ = withPointer(PQisBusy)
+    // Data that is no message of the protocol has closed the socket.
+    if withPointer(PQstatus) != CONNECTION_OK { fault = lastMessage }
     if let reason = notices.closingReason { fault = reason }
     return fault == nil
   }
