@@ -65,6 +65,21 @@ struct AttestedClientTests {
     #expect(try claims("OAuth-Client-Attestation-PoP", of: transport.sent.last)["challenge"] as? String == "c2")
   }
 
+  @Test("The challenge of any answer is the newest one, so that a provider may accept each once")
+  func newestChallenge() async throws {
+    let field = "OAuth-Client-Attestation-Challenge"
+    let (transport, result) = try await tokens(Self.provider(dpop: .off)) { request, _ in
+      switch request.value(of: "OAuth-Client-Attestation-PoP").flatMap(Self.challenge) {
+      case nil: .refusal("use_attestation_challenge", [HTTPField(field, "c1")])
+      case "c1"?: .refusal("use_fresh_attestation", [HTTPField(field, "c2")])
+      case "c2"?: .tokens(1)
+      default: .refusal("use_attestation_challenge", [HTTPField(field, "c3")])
+      }
+    }
+    _ = try result.get()
+    #expect(transport.count(of: "/token") == 3)
+  }
+
   private static func challenge(_ proof: String) -> String? {
     let payload = Base64URL.decode(proof.split(separator: ".")[1]) ?? []
     return (try? JSONSerialization.jsonObject(with: Data(payload)) as? [String: Any])?["challenge"] as? String

@@ -77,8 +77,12 @@ struct ProviderDemands: Sendable {
       self.challenge = challenge
     default: needsRenewal = true
     }
-    // The nonce of any answer is the newest one (RFC 9449, section 8.2).
+    // The nonce of any answer is the newest one (RFC 9449, section 8.2), and so is the challenge: a provider may accept
+    // each of them once, and the next request would come with one that was used.
     if hasDPoP, let nonce = answer.value(of: Self.nonceField), Self.isUsable(nonce) { self.nonce = nonce }
+    if isAttested, let challenge = answer.value(of: Self.challengeField), Self.isUsable(challenge) {
+      self.challenge = challenge
+    }
     return true
   }
 
