@@ -170,6 +170,21 @@ struct TokenFileTests {
     ) { $0.replacing($1.0, with: $1.1) }
   }
 
+  @Test("base64 may be in lines, as encoders of XML and MIME write it, and in tables with the alphabet for URLs")
+  func base64Forms() throws {
+    let lines = "\r\n  MTIzNDU2Nzg5MDEy\r\n\tMzQ1Njc4OTA=\r\n"
+    #expect(try read(Self.plain(("MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=", lines))).first?.secret == Self.secret)
+    let mac = Self.figure6.replacing("Su+NvtQfmvfJ", with: "Su+NvtQfmvfJ\n  ")
+    #expect(try read(mac, key: .shared(Self.figure6Key)).first?.secret == Self.secret)
+    for text in ["/////////////w==", "\"////////\r\n/////w==\"", "_____________w", "/////////////w"] {
+      let tokens = try SecretTable.read(csv: Array("secret,serial\n\(text),S1\n".utf8), encoding: .base64)
+      #expect(tokens.first?.secret == [UInt8](repeating: 0xFF, count: 10), "\(text.debugDescription)")
+    }
+    #expect(throws: ImportError.self) {
+      try SecretTable.read(csv: Array("secret,serial\n____________/w,S1\n".utf8), encoding: .base64)
+    }
+  }
+
   @Test("documents that could reach other files, grow, or mean two things are refused with their line")
   func strict() throws {
     #expect(try read(Self.plain()).first?.secret == Self.secret)

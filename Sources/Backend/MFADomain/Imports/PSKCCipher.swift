@@ -60,7 +60,7 @@ struct PSKCCipher {
       guard keys == nil else {
         throw TokenFault("\(name) is plain in an encrypted container, so the file may have been changed")
       }
-      guard let bytes = Base64.decode(plain.trimmed) else { throw TokenFault("\(name) is not base64") }
+      guard let bytes = plain.base64 else { throw TokenFault("\(name) is not base64") }
       return bytes
     }
     return try opened(element, name)
@@ -97,7 +97,7 @@ struct PSKCCipher {
       throw TokenFault("\(name): only AES-CBC with 128, 192 and 256 bits is read")
     }
     // The MAC first: nothing of an unauthenticated value is decrypted.
-    guard let mac = element["ValueMAC"].flatMap({ Base64.decode($0.trimmed) }) else {
+    guard let mac = element["ValueMAC"]?.base64 else {
       throw TokenFault("\(name) is encrypted without a ValueMAC")
     }
     guard constantTimeEqual(Self.mac(sealed.bytes, keys.mac, keys.hash), mac) else {
@@ -131,7 +131,7 @@ struct PSKCCipher {
     }
     guard let method = derived["KeyDerivationMethod"], method.attributes["Algorithm"]?.hasSuffix("#pbkdf2") == true,
       let parameters = method["PBKDF2-params"],
-      let salt = parameters["Salt"]?["Specified"].flatMap({ Base64.decode($0.trimmed) }),
+      let salt = parameters["Salt"]?["Specified"]?.base64,
       (1...1024).contains(salt.count),
       let rounds = parameters["IterationCount"].flatMap({ Int($0.trimmed) }),
       let length = parameters["KeyLength"].flatMap({ Int($0.trimmed) })
@@ -178,8 +178,7 @@ struct PSKCCipher {
     guard let name = element["EncryptionMethod"]?.attributes["Algorithm"],
       let namespace = namespaces.first(where: name.hasPrefix),
       let length = ciphers[String(name.dropFirst(namespace.count))],
-      let text = element["CipherData"]?["CipherValue"]?.text,
-      let bytes = Base64.decode(text.filter { !$0.isWhitespace }), bytes.count >= 32, bytes.count % 16 == 0
+      let bytes = element["CipherData"]?["CipherValue"]?.base64, bytes.count >= 32, bytes.count % 16 == 0
     else { return nil }
     return (bytes, length)
   }

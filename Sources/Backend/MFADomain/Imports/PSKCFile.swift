@@ -136,9 +136,15 @@ extension XMLElement {
   /// The text without white space around it.
   var trimmed: String {
     // By bytes: a comparison of characters takes time with the square of the number of combining marks in one.
-    let isText = { (byte: UInt8) in ![0x20, 0x09, 0x0A, 0x0D].contains(byte) }
     let bytes = text.utf8
-    guard let first = bytes.firstIndex(where: isText), let last = bytes.lastIndex(where: isText) else { return "" }
+    guard let first = bytes.firstIndex(where: Self.isText), let last = bytes.lastIndex(where: Self.isText) else {
+      return ""
+    }
     return String(decoding: bytes[first...last], as: UTF8.self)
   }
+
+  /// The bytes of an `xs:base64Binary`, which may have white space in any place; `nil` for another text.
+  var base64: [UInt8]? { Base64.decode(String(decoding: text.utf8.filter(Self.isText), as: UTF8.self)) }
+
+  private static func isText(_ byte: UInt8) -> Bool { ![0x20, 0x09, 0x0A, 0x0D].contains(byte) }
 }

@@ -22,6 +22,7 @@ public enum SecretTable {
     /// Base32, as in links of authenticator apps, with spaces or dashes or without.
     case base32
     case hex
+    /// Any form of base64 that `Base64.decode(anyForm:)` accepts.
     case base64
   }
 
@@ -146,7 +147,7 @@ public enum SecretTable {
     switch encoding {
     case .base32: try? Base32.decodeSecret(text)
     case .hex: Hex.decode(text)
-    case .base64: Base64.decode(text)
+    case .base64: Base64.decode(anyForm: text)
     }
   }
 }
