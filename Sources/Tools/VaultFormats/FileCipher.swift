@@ -83,8 +83,15 @@ enum FileCipher {
   static func argon2id(
     _ password: String, salt: Data, passes: UInt32, kibibytes: UInt32, lanes: UInt32
   ) throws(VaultFormatError) -> SymmetricKey {
+    try argon2id(Array(password.utf8), salt: salt, passes: passes, kibibytes: kibibytes, lanes: lanes)
+  }
+
+  /// The same for the bytes of a password.
+  static func argon2id(
+    _ password: [UInt8], salt: Data, passes: UInt32, kibibytes: UInt32, lanes: UInt32
+  ) throws(VaultFormatError) -> SymmetricKey {
     try checkMemory(Int(kibibytes) << 10)
-    let (password, salt) = (Array(password.utf8), Array(salt))
+    let salt = Array(salt)
     var key = [UInt8](repeating: 0, count: 32)
     let code = argon2id_hash_raw(
       passes, kibibytes, lanes, password, password.count, salt, salt.count, &key, key.count)
@@ -94,11 +101,11 @@ enum FileCipher {
     return SymmetricKey(data: key)
   }
 
-  /// Decrypts; `nil` if the tag does not match.
+  /// Decrypts; `nil` if the tag does not match, or the nonce has other than 12 or 16 bytes.
   static func open(
     nonce: Data, ciphertext: Data, tag: Data, with key: SymmetricKey, authenticating other: Data = Data()
   ) -> Data? {
-    guard nonce.count == 12, tag.count == 16, let nonce = try? AES.GCM.Nonce(data: nonce),
+    guard [12, 16].contains(nonce.count), tag.count == 16, let nonce = try? AES.GCM.Nonce(data: nonce),
       let box = try? AES.GCM.SealedBox(nonce: nonce, ciphertext: ciphertext, tag: tag)
     else { return nil }
     return try? AES.GCM.open(box, using: key, authenticating: other)

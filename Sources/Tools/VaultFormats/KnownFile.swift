@@ -4,7 +4,6 @@ internal import Foundation
 enum KnownFile {
   case picture
   case freeOTP
-  case otpClient
   case keePass
   case archive
   case database
@@ -17,7 +16,7 @@ enum KnownFile {
     let beginnings: [([UInt8], KnownFile)] = [
       ([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A], .picture), ([0xFF, 0xD8, 0xFF], .picture),
       // A serialized object of Java.
-      ([0xAC, 0xED, 0x00, 0x05], .freeOTP), (Array("OTPClient".utf8), .otpClient),
+      ([0xAC, 0xED, 0x00, 0x05], .freeOTP),
       ([0x03, 0xD9, 0xA2, 0x9A, 0x67, 0xFB, 0x4B, 0xB5], .keePass), (Array("PK\u{3}\u{4}".utf8), .archive),
       (Array("SQLite format 3\0".utf8), .database),
     ]
@@ -55,9 +54,6 @@ enum KnownFile {
       .unsupported(
         "the file is an encrypted backup of FreeOTP 2, which is not read",
         hint: "import it into Aegis, and export that")
-    case .otpClient:
-      .unsupported(
-        "the file is an encrypted database of OTPClient, which is not read", hint: "export it from OTPClient to Aegis")
     case .keePass:
       .unsupported(
         "the file is a database of KeePass, which is not read",

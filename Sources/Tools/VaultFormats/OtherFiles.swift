@@ -66,7 +66,7 @@ enum AndOTPFile {
   }
 }
 
-/// OTPClient's plain database: a list.
+/// OTPClient's list of entries, plain or in its encrypted database.
 enum OTPClientFile {
   private struct Entry: Decodable {
     let type: String?
@@ -80,7 +80,8 @@ enum OTPClientFile {
     let group: String?
   }
 
-  static func read(_ data: Data, at time: Int64, most: Int) throws(VaultFormatError) -> ImportedFile {
+  static func read(_ data: Data, at time: Int64, most: Int, password: () throws -> String) throws -> ImportedFile {
+    let data = OTPClientDatabase.begins(data) ? try OTPClientDatabase(data).open(password()) : data
     var file = ImportedFile(.otpClient)
     let entries = try JSONDecoder.file(EntryList<Entry>.self, data, .otpClient, most: most).items
     file.add(entries, named: { shownName($0.issuer, $0.label) }) { entry throws(EntryFault) in

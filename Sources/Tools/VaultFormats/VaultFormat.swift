@@ -24,7 +24,7 @@ public enum VaultFormat: String, CaseIterable, Sendable {
   case proton
   /// Stratum (Authenticator Pro), plain or encrypted.
   case stratum
-  /// OTPClient, plain.
+  /// OTPClient: a list, plain, or its encrypted database.
   case otpClient = "otpclient"
   /// KeePassXC, CSV.
   case keePassXC = "keepassxc"
@@ -169,7 +169,7 @@ public enum VaultReader {
       case .freeOTP: try FreeOTPFile.read(data, at: time, most: most)
       case .proton: try ProtonFile.read(data, at: time, most: most, password: password)
       case .stratum: try StratumFile.read(data, at: time, most: most, password: password)
-      case .otpClient: try OTPClientFile.read(data, at: time, most: most)
+      case .otpClient: try OTPClientFile.read(data, at: time, most: most, password: password)
       }
     guard file.entries.count + file.faults.count + file.discarded.count <= most else { throw VaultFormatError.tooLarge }
     return file
@@ -240,6 +240,7 @@ public enum VaultReader {
       }
       return names.contains("algo") ? .otpClient : .andOTP
     default:
+      if OTPClientDatabase.begins(content) { return .otpClient }
       if let format = PasswordTable(bytes)?.format { return format }
       if content.starts(with: Array("AUTHENTICATORPRO".utf8)) || content.starts(with: Array("AuthenticatorPro".utf8)) {
         return .stratum

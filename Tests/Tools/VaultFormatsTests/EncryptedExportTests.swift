@@ -31,9 +31,28 @@ struct EncryptedExportTests {
     SKA3uQS9i/EdN1cVU1NN07BywsVYw5QrWuJxokslfk8sNKBwO2d6VIAi+pvOYGKJcPfAJEGct+rVCuk3kJFzryKenZSUOudFZcg=
     """
 
-  private static func stratumBytes() throws -> [UInt8] {
-    Array(try #require(Data(base64Encoded: stratum, options: .ignoreUnknownCharacters)))
+  private static func stratumBytes() throws -> [UInt8] { try decoded(stratum) }
+
+  private static func decoded(_ base64: String) throws -> [UInt8] {
+    Array(try #require(Data(base64Encoded: base64, options: .ignoreUnknownCharacters)))
   }
+
+  /// OTPClient's database of version 3, by libargon2 and Python's cryptography: one pass, 8 MiB, two lanes.
+  private static let otpClient3 = """
+    T1RQQ2xpZW50AAAAAwECAwQFBgcICQoLDA0ODxAgISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+PwAAAAEAACAAAAAAAmyw8UUt
+    hwYN3sQyeqJRhZm/BuSJ/V0LlaMe8e/zZ/dnB62KiVJR/GatFHDohhl0nx6IoQZIhxllhlXdWM0DwPS1pkls0lrvlt6G/0mIOC9MuGqW
+    sqM7kNtb1WA5deXHjtaFnfMN3u7FJ3w+RmHsmJ65/2Hv4MtDIQSXTZKQ7DpxKFInBHyUIybNk7E0er23jaNIavGM5fSh9fxu0qKyFcKi
+    Cr+kIK8jXu3JrnE5P6J0mK2MFTwnqM+A3D5/xCYY8YqePWg7Vc4R7eeHpr5X94nxkTcWSu3v3xBV6z3Fi091O3Qgl1MkUsEE7WyGnAJS
+    DS7NdhoSVFpT2LcH
+    """
+  /// One of version 2, whose password lacks its last byte.
+  private static let otpClient2 = """
+    T1RQQ2xpZW50AAAAAgAAAAECAwQFBgcICQoLDA0ODxAgISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+PwEAAAAAIAAAAgAAAOlf
+    ePt1OG5GvcPI3ITcSMoIRuNABG+tV4ON0Cx1NjfVBlzZAije/Fv3JtF1n2msvP9qhRbFm2MZPbiG47fCnXFMrp8tKPitQjfXWSzmZXwl
+    /Nnpn2/taJrWhXon5ExxUVGni7Vst9mt4lgYdLBNUfSe1yqYXEL3eEl99Yhkvay69EJnETCL4ofIEBl078w/gwEaSfLouuuAxQzHs+lr
+    +DamKNdkaWdHgK46ycH84FO7SnF3xhgkyCPfa272hfje2D9fMuYjlru/bw9G6FZjVh1V15uFuTXl0N46/jjmVnyho3wBcrf+C8tigTZU
+    +hqE0VIL5K2DnSAHZxAM4w==
+    """
 
   /// ente's export with other members.
   private static func ente(_ change: (inout [String: Any], inout [String: Any]) -> Void) throws -> [UInt8] {
@@ -107,6 +126,45 @@ struct EncryptedExportTests {
       #expect(file.format == format && file.faults.isEmpty && file.entries.map(shown) == entries, "\(file)")
       #expect(throws: VaultFormatError.wrongPassword) { try VaultReader.read(content, at: 5) { "pass word" } }
     }
+  }
+
+  @Test("the database of OTPClient is opened by its password alone, in both versions, and unchanged")
+  func otpClient() throws {
+    let versions = [(try Self.decoded(Self.otpClient3), 73), (try Self.decoded(Self.otpClient2), 76)]
+    for (content, header) in versions {
+      #expect(VaultReader.detect(content) == .otpClient)
+      let file = try VaultReader.read(content, at: 5) { password }
+      #expect(file.format == .otpClient && file.faults.isEmpty, "\(file)")
+      #expect(
+        file.entries.map(shown) == [
+          #"OTPClient: a totp(period: 30) sha1 6 ["g"] "#, "B: b hotp sha256 8 [] ",
+        ])
+      #expect(file.entries.last?.counter == 5)
+      #expect(throws: VaultFormatError.wrongPassword) { try VaultReader.read(content, at: 5) { "pass word" } }
+      for position in [header - 60, header - 13, header, content.count - 1] {
+        var changed = content
+        changed[position] ^= 1
+        #expect(throws: VaultFormatError.wrongPassword) { try VaultReader.read(changed, at: 5) { password } }
+      }
+      for count in [13, header - 1, header + 15] {
+        #expect(throws: VaultFormatError.malformed(.otpClient)) {
+          try VaultReader.read(Array(content.prefix(count)), at: 5) { throw Asked() }
+        }
+      }
+      // The highest byte of each number.
+      let isBigEndian = header == 73
+      for number in 0..<3 {
+        var changed = content
+        changed[header - 12 + 4 * number + (isBigEndian ? 0 : 3)] = 0xFF
+        #expect {
+          try VaultReader.read(changed, at: 5) { throw Asked() }
+        } throws: { error in
+          if case VaultFormatError.keyDerivation(let what) = error { what.hasPrefix("Argon2id with ") } else { false }
+        }
+      }
+    }
+    // Version 3 has the bytes of the password, all of them.
+    #expect(throws: VaultFormatError.wrongPassword) { try VaultReader.read(versions[0].0, at: 5) { "pass wör" } }
   }
 
   @Test("no beginning of an encrypted export and no changed byte is opened")

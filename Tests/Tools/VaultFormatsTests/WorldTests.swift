@@ -102,7 +102,7 @@ struct WorldTests {
 
   @Test func `files of apps are known by their first bytes`() throws {
     for (bytes, sentence) in [
-      ([0xAC, 0xED, 0, 5, 0x73], "FreeOTP 2"), (Array("OTPClient\0\u{2}".utf8), "OTPClient"),
+      ([0xAC, 0xED, 0, 5, 0x73], "FreeOTP 2"), (Array("OTPClient\0\0\0\u{4}".utf8), "version 4 of OTPClient"),
       ([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0], "a picture"), (Array("PK\u{3}\u{4}x".utf8), "ZIP"),
       (Array("SQLite format 3\0".utf8), "SQLite"), (Array("name,secret\na,b\n".utf8), "table (CSV)"),
       ([0x03, 0xD9, 0xA2, 0x9A, 0x67, 0xFB, 0x4B, 0xB5, 1], "KeePass"), ([0xFF, 0xFE, 0x41], "UTF-16"),
