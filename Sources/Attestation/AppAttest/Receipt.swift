@@ -137,7 +137,8 @@ struct ReceiptFields {
   /// The fields by their numbers; `nil` for the value of an unknown field, whatever it is.
   private static func entries(of content: [UInt8]) throws(ReceiptRejection) -> [(type: Int, value: [UInt8]?)] {
     do throws(ASN1Error) {
-      var file = ASN1Reader(content)
+      // As for the message around them: a signature covers each byte, so that every encoding has one meaning.
+      var file = ASN1Reader(content, rules: .ber)
       var set = try file.enter(.set)
       try file.end()
       var entries: [(Int, [UInt8]?)] = []

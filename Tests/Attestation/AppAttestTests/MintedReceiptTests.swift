@@ -120,6 +120,22 @@ struct MintedReceiptTests {
     }
   }
 
+  @Test("The fields may have indefinite lengths, as the message around them")
+  func readsFieldsInBER() throws {
+    var minted = try Minted()
+    minted.mint.alterations.receiptMessage = { message in
+      var file = ASN1Reader(message.content)
+      message.content = []
+      guard var set = try? file.enter(.set) else { return }
+      var entries: [UInt8] = []
+      while let entry = try? set.next(.sequence) { entries += DER.indefinite(.sequence, Array(entry.content)) }
+      message.content = DER.indefinite(.set, entries)
+    }
+    let attestation = try AttestationObject(minted.attestation())
+    #expect(attestation.receipt.kind == .attest)
+    #expect(throws: Never.self) { try minted.outcome(of: attestation.bytes).get() }
+  }
+
   @Test(
     "Times have 0 to 9 fraction digits",
     arguments: ["", ".2", ".20", ".200", ".2000", ".20000", ".200000", ".2000000", ".20000000", ".200000000"])
