@@ -194,6 +194,12 @@ public final class GateResponder: RequestResponder {
     }
   }
 
+  public func responseWithoutDecision(on request: Request, from peer: Peer) -> Response {
+    let peer = client(of: request.headers, from: peer)
+    let refusal = RequestContext(request, from: peer, logger: logger, metrics: metrics).refuse(.undecided)
+    return ForwardAuth.names(request.path) ? ForwardAuth.denied(refusal) : refusal
+  }
+
   /// The path that Envoy appends is that of the request it asks about.
   public var unreadPaths: StaticString? { "/attest/verify/" }
 

@@ -22,6 +22,8 @@ enum RequestRefusal: Error, Sendable, Hashable {
   case tooManySessions(limit: Int)
   /// The maximum number of sessions of the client's key is open.
   case tooManySessionsOfKey(limit: Int)
+  /// The decision took too long, or the configuration was replaced before its end.
+  case undecided
 }
 
 extension RequestRefusal {
@@ -58,6 +60,8 @@ extension RequestRefusal {
         .rateLimited, "sessions_per_key",
         text: "Too many sessions of this device are open: close one, or try again later",
         detail: "\(limit) sessions of the key are open", followsVerification: true)
+    case .undecided:
+      RefusalReport(.overloaded, "decision_time", text: "The request was not decided in time: try again later")
     }
   }
 
@@ -74,7 +78,7 @@ extension RequestRefusal {
     // Sessions last longer than a call of the store.
     case .tooManySessions, .tooManySessionsOfKey: fields.append(.init(name: "Retry-After", value: "10"))
     case .denied, .malformedRegistration, .tokenRefused, .foreignOrigin, .foreignUpgrade, .notFound, .malformedRequest,
-      .upstreamUnavailable:
+      .upstreamUnavailable, .undecided:
       if let seconds = definition.retryAfter { fields.append(.init(name: "Retry-After", value: "\(seconds)")) }
     }
     if definition.status == 401 { fields.append(Self.challenge) }

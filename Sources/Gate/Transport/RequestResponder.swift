@@ -34,6 +34,12 @@ public protocol RequestResponder: Sendable {
     to fault: RequestError, at path: String?, of headers: HeaderFields?, id: String, from peer: Peer
   ) -> Response
 
+  /// Returns the answer to a request without a decision that can be carried out: it took too long, or the configuration
+  /// was replaced before its end. Called on the event loop: must not block.
+  ///
+  /// The engine closes the connection after the answer.
+  func responseWithoutDecision(on request: Request, from peer: Peer) -> Response
+
   /// The beginning of paths whose rest the responder does not read, with a slash at its end; `nil` for none. A proxy
   /// may append a path there that is not meant for this server. The engine accepts every visible ASCII character after
   /// it, and gives such a request this beginning as its `path`.
@@ -50,6 +56,13 @@ extension RequestResponder {
     to fault: RequestError, at path: String?, of headers: HeaderFields?, id: String, from peer: Peer
   ) -> Response {
     response(to: fault, of: headers, id: id, from: peer)
+  }
+
+  /// The default: 503 with a line of text.
+  public func responseWithoutDecision(on request: Request, from peer: Peer) -> Response {
+    Response(
+      status: 503, headers: HeaderFields([.init(name: "Content-Type", value: "text/plain")]),
+      body: Array("the request was not decided in time\n".utf8))
   }
 
   /// The default: every path is read.

@@ -142,6 +142,25 @@ struct RefusalTests {
     }
   }
 
+  @Test("A request without a decision in time gets 503 with code and id, in the form that it asks for, and is logged")
+  func undecided() throws {
+    let service = try ServiceBench(GateBench())
+    for request in [
+      Request.upgrade([("Accept", "application/json")]),
+      .plain("GET", "/attest/verify", [("Accept", "application/json")]),
+    ] {
+      let answer = service.responder.responseWithoutDecision(on: request, from: ServiceBench.peer)
+      #expect(answer.status == 503 && answer.headers.only("X-Attest-Error") == .once("overloaded"))
+      #expect(answer.headers.only("X-Request-Id") == .once(Request.id) && answer.headers.contains("Retry-After"))
+      #expect(answer.headers.first("Content-Type") == "application/json")
+      // A proxy that copies the identity overwrites the client's fields.
+      let isQuestion = request.path == "/attest/verify"
+      #expect(answer.headers.only("X-Attest-Key-Id") == (isQuestion ? .once("") : .absent))
+    }
+    #expect(try service.log.lines.map { $0["step"] } == ["decision_time", "decision_time"])
+    #expect(try service.log.lines.map { $0["path"] } == ["/", "/attest/verify"])
+  }
+
   @Test("A client with an old WebSocket version gets the supported version")
   func versions() throws {
     let service = try ServiceBench(GateBench())

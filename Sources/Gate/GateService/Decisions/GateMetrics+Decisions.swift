@@ -8,7 +8,7 @@ extension RequestRefusal {
     case .rateLimited(let limit, _): limit == .upgradesPerKey
     case .tooManySessionsOfKey: true
     case .malformedRegistration, .tokenRefused, .foreignOrigin, .foreignUpgrade, .notFound, .methodNotAllowed,
-      .upgradeRequired, .malformedRequest, .upstreamUnavailable, .tooManySessions:
+      .upgradeRequired, .malformedRequest, .upstreamUnavailable, .tooManySessions, .undecided:
       false
     }
   }

@@ -40,8 +40,17 @@ extension EventLoop {
     answerFlushed(session)
   }
 
-  /// Answers a request that the responder has not decided in time. Its later decision is dropped.
-  func decisionExpired(_ session: SessionRef) { close(session, answering: 503, "the request was not decided in time") }
+  /// Answers a request that the responder has not decided in time, or whose decision can no longer be carried out. A
+  /// later decision is dropped.
+  func answerWithoutDecision(_ session: SessionRef) {
+    guard let service, let http = session.pointee.http, let head = http.request.head else {
+      destroy(session)
+      return
+    }
+    http.request.closesAfterAnswer = true
+    let request = Request(head, id: http.request.id, upgrade: http.request.upgrade)
+    answer(session, service.responder.responseWithoutDecision(on: request, from: http.peer))
+  }
 
   /// Answers with a line of text, and closes the connection.
   func close(_ session: SessionRef, answering status: Int, _ line: String) {

@@ -287,7 +287,7 @@ extension EventLoop {
       answer(session, response)
     case .forward where http.request.isBodyRead:
       // The configuration was replaced while the body was read for the old responder: it can no longer be forwarded.
-      answer(session, Response(status: 503, closes: true))
+      answerWithoutDecision(session)
     case .forward(let plan, let head) where http.request.upgrade == nil:
       openForward(session, http, plan, head: head)
     case .relay(let plan, let upgradeHead) where http.request.upgrade != nil:
@@ -303,7 +303,7 @@ extension EventLoop {
 }
 
 extension Request {
-  fileprivate init(_ head: RequestHead, id: String, body: [UInt8] = [], upgrade: UpgradeIntent? = nil) {
+  init(_ head: RequestHead, id: String, body: [UInt8] = [], upgrade: UpgradeIntent? = nil) {
     self.init(
       id: id, method: head.method, target: head.target, path: head.path, headers: head.headers, body: body,
       upgrade: upgrade)

@@ -136,7 +136,7 @@ extension EventLoop {
     case .body: refuse(session, .tooSlow)
     case .answer: answerExpired(session)
     case .lingeringClose: lingeringCloseExpired(session)
-    case .decision: decisionExpired(session)
+    case .decision: answerWithoutDecision(session)
     case .connection: connectionExpired(session)
     case .upstreamHandshake, .upgrade: upstreamFailed(session, .timedOut)
     case .forward: forwardExpired(session)

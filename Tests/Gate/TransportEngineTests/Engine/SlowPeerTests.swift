@@ -19,6 +19,12 @@ private struct SlowResponder: RequestResponder {
   func response(to fault: RequestError, of headers: HeaderFields?, id: String, from peer: Peer) -> Response {
     Response(status: 400, closes: true)
   }
+
+  func responseWithoutDecision(on request: Request, from peer: Peer) -> Response {
+    Response(
+      status: 503, headers: HeaderFields([.init(name: "X-Request-Id", value: request.id)]),
+      body: Array(request.path.utf8))
+  }
 }
 
 extension EngineTests {
@@ -189,15 +195,16 @@ extension EngineTests {
         responder: SlowResponder(asked: asked, release: release), limits: limits)
       defer { engine.stop() }
       let client = try ScriptedSocket(connectingTo: engine.address.port)
-      try client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+      try client.send("GET /late HTTP/1.1\r\nHost: x\r\n\r\n")
       for await _ in requests { break }
       await engine.pass(.seconds(700))
       let head = try client.readHead()
       #expect(head.hasPrefix("HTTP/1.1 503 ") && head.contains("\r\nConnection: close\r\n"))
+      #expect(head.contains("\r\nX-Request-Id: "))
       releasing.finish()
       await engine.pass(.zero)
       let rest = try client.readToEnd()
-      #expect(String(decoding: rest, as: UTF8.self) == "the request was not decided in time\n")
+      #expect(String(decoding: rest, as: UTF8.self) == "/late")
     }
 
     @Test("Pings accepted by the kernel do not keep a session with a program that hangs")
