@@ -12,7 +12,7 @@ public final class GateResponder: RequestResponder {
   private let gate: Gate
   private let challenges: Challenges
   private let identities: IdentityIssuer
-  private let tokens: TokenEndpoint?
+  let tokens: TokenEndpoint?
   private let routes: RouteTable
   private let limits: GateSession.SharedLimits
   private let sessions: LiveSessions
@@ -186,7 +186,8 @@ public final class GateResponder: RequestResponder {
     to fault: RequestError, at path: String?, of headers: HeaderFields?, id: String, from peer: Peer
   ) -> Response {
     let refusal = response(to: fault, of: headers, id: id, from: peer)
-    guard let path, ForwardAuth.names(path) else { return refusal }
+    guard let path else { return refusal }
+    guard ForwardAuth.names(path) else { return formed(refusal, of: .malformedRequest(fault), at: path, id: id) }
     return switch fault {
     case .malformedHead, .malformedBody: refusal
     case .unacceptableField, .headTooLarge, .bodyTooLarge, .malformedUpgrade, .unsupportedWebSocketVersion, .tooSlow:
@@ -197,7 +198,8 @@ public final class GateResponder: RequestResponder {
   public func responseWithoutDecision(on request: Request, from peer: Peer) -> Response {
     let peer = client(of: request.headers, from: peer)
     let refusal = RequestContext(request, from: peer, logger: logger, metrics: metrics).refuse(.undecided)
-    return ForwardAuth.names(request.path) ? ForwardAuth.denied(refusal) : refusal
+    if ForwardAuth.names(request.path) { return ForwardAuth.denied(refusal) }
+    return formed(refusal, of: .undecided, at: request.path, id: request.id)
   }
 
   /// The path that Envoy appends is that of the request it asks about.

@@ -48,8 +48,8 @@ enum OAuthRefusal {
     switch code {
     case .dpopMalformed, .dpopRefused: "invalid_dpop_proof"
     case .audienceRefused: "invalid_target"
-    case .malformedForm, .malformedHeader, .malformedValue, .malformedHead, .malformedBody, .bodyTooLarge,
-      .methodNotAllowed:
+    case .malformedForm, .malformedHeader, .malformedValue, .malformedHead, .malformedBody, .malformedUpgrade,
+      .bodyTooLarge, .headTooLarge, .webSocketVersion, .requestTimeout, .methodNotAllowed:
       "invalid_request"
     case .rateLimited, .riskUnknown, .storeUnavailable, .overloaded, .tokensUnavailable, .notConfigured,
       .statusListUnavailable,
@@ -57,5 +57,14 @@ enum OAuthRefusal {
       "temporarily_unavailable"
     default: "invalid_client"
     }
+  }
+}
+
+extension GateResponder {
+  /// Returns `refusal` in the form of OAuth if the token endpoint is at `path`, otherwise as it is: for requests that
+  /// do not reach the endpoint. The path of a faulty request line may have any bytes.
+  func formed(_ refusal: Response, of reason: RequestRefusal, at path: String, id: String) -> Response {
+    guard tokens != nil, path.hasSameBytes(as: TokenEndpoint.path) else { return refusal }
+    return OAuthRefusal.answer(refusal, reason.report, nonce: nil, requestID: id)
   }
 }

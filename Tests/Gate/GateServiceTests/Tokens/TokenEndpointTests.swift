@@ -209,6 +209,30 @@ struct TokenEndpointTests {
     #expect(try JSONValue.object(unknown.body)["error"] == .text("invalid_client"))
   }
 
+  @Test(
+    "A request that does not reach the endpoint is refused in the form of OAuth, too",
+    arguments: [
+      (RequestError.bodyTooLarge(limit: 65536), 413), (.malformedBody(rule: "a chunk"), 400),
+      (.unacceptableField(rule: "an expectation"), 400), (.headTooLarge(rule: "more than 100 fields"), 431),
+    ])
+  func unreached(_ fault: RequestError, status: Int) throws {
+    for path in ["/attest/token", "/attest/register"] {
+      let answer = service.responder.response(
+        to: fault, at: path, of: nil, id: Request.id, from: ServiceBench.peer)
+      #expect(answer.status == status && answer.headers.contains("X-Attest-Error"))
+      guard path == "/attest/token" else {
+        #expect(answer.headers.first("Content-Type")?.hasPrefix("text/plain") == true)
+        continue
+      }
+      #expect(answer.headers.values(of: "Content-Type") == ["application/json"])
+      let body = try JSONValue.object(answer.body)
+      #expect(body["error"] == .text("invalid_request") && body["request_id"] == .text(Request.id))
+    }
+    let late = service.responder.responseWithoutDecision(
+      on: .plain("POST", "/attest/token"), from: ServiceBench.peer)
+    #expect(try JSONValue.object(late.body)["error"] == .text("temporarily_unavailable"))
+  }
+
   @Test("A client attestation has the members of the draft, and the key of the proof without a private part")
   func attestation() async throws {
     let key = try P256PrivateKey()
