@@ -216,6 +216,25 @@ struct MintedChainTests {
     #expect(try Attempt(mint: mint, change: { _ in changed }).rejections().map(\.code) == ["signature[0]"])
   }
 
+  @Test("A value of another form refuses nothing in the list where no rule reads it, and the chain in the other list")
+  func otherForms() throws {
+    // Purpose, origin, root of trust and patch level, which the hardware states, and the app, which the system states.
+    for tag in [1, 702, 704, 706, 709] {
+      func codes(inHardware: Bool) throws -> [String] {
+        var attempt = Attempt(mint: try .factory())
+        if inHardware {
+          attempt.mint.description.hardware[tag] = DER.null
+        } else {
+          attempt.mint.description.software[tag] = DER.null
+        }
+        return try attempt.rejections().map(\.code)
+      }
+      let isOfHardware = tag != 709
+      #expect(try codes(inHardware: !isOfHardware) == [], "\(tag)")
+      #expect(try codes(inHardware: isOfHardware) == ["malformed_key_description"], "\(tag)")
+    }
+  }
+
   @Test("Versions and tags that are not known are kept")
   func keepsUnknown() throws {
     var description = try AndroidMint.factory().description

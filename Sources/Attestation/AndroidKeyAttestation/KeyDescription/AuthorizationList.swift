@@ -18,8 +18,8 @@ public struct AuthorizationList: Sendable, Hashable {
     case applicationID(AttestationApplicationID)
   }
 
-  /// A tag of another schema than the known ones, or one that no rule judges and whose value has another form than the
-  /// schema's, with the bytes of its value.
+  /// A tag of another schema than the known ones, or one that no rule reads in this list and whose value has another
+  /// form than the schema's, with the bytes of its value.
   public struct Unknown: Sendable, Hashable {
     /// The number of the tag.
     public let tag: Int
@@ -57,7 +57,9 @@ public struct AuthorizationList: Sendable, Hashable {
 
   /// Reads the elements of the list up to its end. Each tag may occur once. DER requires no order in a SEQUENCE whose
   /// elements are optional except that of the schema, and genuine devices have another one.
-  init(_ list: inout ASN1Reader) throws(ASN1Error) {
+  ///
+  /// - Parameter judged: The tags whose values rules read in this list.
+  init(_ list: inout ASN1Reader, judging judged: Set<AuthorizationTag>) throws(ASN1Error) {
     var numbers: Set<Int> = []
     while !list.isAtEnd {
       let element = try list.nextExplicit()
@@ -70,7 +72,7 @@ public struct AuthorizationList: Sendable, Hashable {
           continue
         } catch {
           // Some devices write what the schema forbids, where it counts for nothing.
-          guard !tag.isJudged else { throw error }
+          guard !judged.contains(tag) else { throw error }
         }
       }
       unknown.append(Unknown(tag: element.number, value: Array(element.bytes)))

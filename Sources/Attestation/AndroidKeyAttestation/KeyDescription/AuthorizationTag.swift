@@ -115,10 +115,10 @@ public enum AuthorizationTag: Int, Sendable, Hashable, CaseIterable {
     case applicationID
   }
 
-  /// Whether a rule reads the value, in one of the two lists.
-  var isJudged: Bool {
-    [.purpose, .origin, .rootOfTrust, .osPatchLevel, .attestationApplicationId].contains(self)
-  }
+  /// The tags whose values rules read in the list of the system.
+  static let judgedInSoftware: Set<AuthorizationTag> = [.attestationApplicationId]
+  /// The tags whose values rules read in the list of the hardware.
+  static let judgedInHardware: Set<AuthorizationTag> = [.purpose, .origin, .rootOfTrust, .osPatchLevel]
 
   var form: Form {
     switch self {

@@ -56,9 +56,9 @@ public struct KeyDescription: Sendable, Hashable {
     challenge = Array(try fields.octetString())
     uniqueID = Array(try fields.octetString())
     var software = try fields.enter(.sequence)
-    softwareEnforced = try AuthorizationList(&software)
+    softwareEnforced = try AuthorizationList(&software, judging: AuthorizationTag.judgedInSoftware)
     var hardware = try fields.enter(.sequence)
-    hardwareEnforced = try AuthorizationList(&hardware)
+    hardwareEnforced = try AuthorizationList(&hardware, judging: AuthorizationTag.judgedInHardware)
     try fields.end()
   }
 
