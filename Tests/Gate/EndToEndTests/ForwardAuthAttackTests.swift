@@ -177,6 +177,8 @@ struct VerificationTests {
       ("head_too_large", Array(repeating: "X-A: b", count: 110)),
       ("malformed_head", ["X-App-Name: J\u{fc}rgen"]),
       ("malformed_head", ["Expect: something"]),
+      // nginx passes every control character of a value on, except for NUL and line ends.
+      ("malformed_head", ["X-App-Assert-Nonce: a\u{1}b"]), ("malformed_head", ["X-App-Assert-Data: \u{7F}"]),
       ("malformed_head", ["Connection: a b"]),
       ("malformed_upgrade", ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"]),
       ("body_too_large", ["Content-Length: 1000000"]),

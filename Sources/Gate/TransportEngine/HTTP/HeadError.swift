@@ -37,6 +37,8 @@ enum HeadError: String, Error, Sendable, CaseIterable {
   case spaceBeforeColon = "white space stands before a field's colon"
   case colonMissing = "a field line has no colon"
   case fieldValue = "a field value or reason phrase holds a control character"
+  /// Readers in C take it for the end of the value.
+  case fieldNUL = "a field value or reason phrase holds a NUL"
   case fieldEncoding = "a field that the gate reads is not UTF-8: send ASCII in it"
 
   // Fields
@@ -66,9 +68,9 @@ extension HeadError {
       .dotSegment,
       .escapedSeparator, .escapedControl, .escapedEncoding, .doubleEscape, .statusLine, .status, .lineEnd, .foldedLine,
       .fieldNameMissing, .fieldName,
-      .spaceBeforeColon, .colonMissing, .fieldValue, .hostMissing, .hostRepeated, .hostSyntax, .hostDiffers:
+      .spaceBeforeColon, .colonMissing, .fieldNUL, .hostMissing, .hostRepeated, .hostSyntax, .hostDiffers:
       .malformedHead(rule: rawValue)
-    case .fieldEncoding, .connectionSyntax, .expectation:
+    case .fieldValue, .fieldEncoding, .connectionSyntax, .expectation:
       .unacceptableField(rule: rawValue)
     }
   }

@@ -299,7 +299,7 @@ extension HeadScanner {
       case .tab: position += 1
       case .carriageReturn: return try literal("\r\n", else: .lineEnd)
       case .lineFeed: throw .lineEnd
-      default: throw .fieldValue
+      default: throw byte == 0 ? .fieldNUL : .fieldValue
       }
     }
   }

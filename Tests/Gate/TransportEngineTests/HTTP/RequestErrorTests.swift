@@ -75,7 +75,7 @@ import Transport
     (.fieldName, "X(: a\r\n"), (.fieldName, "X\u{0}: a\r\n"), (.fieldName, "\u{e9}: a\r\n"),
     (.fieldName, "\"X\": a\r\n"),
     (.fieldName, "GET/ HTTP/1.1\r\n"), (.fieldName, "{a}: a\r\n"), (.fieldName, "X\u{7f}: a\r\n"),
-    (.fieldValue, "X: a\u{0}b\r\n"), (.fieldValue, "X: \u{7f}\r\n"), (.fieldValue, "X: \u{1}\r\n"),
+    (.fieldNUL, "X: a\u{0}b\r\n"), (.fieldValue, "X: \u{7f}\r\n"), (.fieldValue, "X: \u{1}\r\n"),
     (.fieldValue, "X: \u{1b}[0m\r\n"), (.fieldValue, "X: \u{b}\r\n"),
   ]
 
@@ -151,6 +151,9 @@ import Transport
   func kinds() {
     #expect(HeadError.fieldCount.requestError == .headTooLarge(rule: "the head has too many fields"))
     #expect(HeadError.lineEnd.requestError == .malformedHead(rule: "a line does not end in CRLF"))
+    // The lines around it are as they should be, unless a reader stops at it.
+    #expect(HeadError.fieldValue.requestError == .unacceptableField(rule: HeadError.fieldValue.rawValue))
+    #expect(HeadError.fieldNUL.requestError == .malformedHead(rule: HeadError.fieldNUL.rawValue))
     #expect(
       HeadError.doubleFraming.requestError
         == .malformedBody(rule: "both Content-Length and Transfer-Encoding frame the body"))
