@@ -112,7 +112,8 @@ extension Failure {
       .transport(.untrusted(let reason)) where Self.isRefusedCertificate(reason):
       self.init(
         .protocolFault, "the gate refuses this client certificate: \(reason)",
-        hint: "it has to be issued by an authority in `debug_mtls.client_ca_file` of the gate, and be neither expired nor "
+        hint:
+          "it has to be issued by an authority in `debug_mtls.client_ca_file` of the gate, and be neither expired nor "
           + "revoked")
     case .transport(let error): self.init(error)
     case .refused(let refusal):

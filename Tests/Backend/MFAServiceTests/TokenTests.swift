@@ -345,7 +345,8 @@ struct TokenTests {
         #expect(
           faults?.reasons == [
             "line 1: serial: A was imported before", "line 1: serial: C is in the file twice",
-            "line 1: user: there is no account of this name", "line 1: user: an account has at most 5 tokens and added apps",
+            "line 1: user: there is no account of this name",
+            "line 1: user: an account has at most 5 tokens and added apps",
           ])
       }
       #expect(

@@ -81,7 +81,8 @@ struct DecisionTests {
         let foreign = try stranger.credentials(over: await bench.visitor.challenge(), counter: 9)
         #expect(try await bench.visitor.refusal(of: foreign) == "key_refused")
         let fields = foreign.fields.map { field in
-          field.name.lowercased() == "x-app-assert-keyid" ? HeaderFields.Field(name: field.name, value: phone.keyID) : field
+          field.name.lowercased() == "x-app-assert-keyid"
+            ? HeaderFields.Field(name: field.name, value: phone.keyID) : field
         }
         #expect(try await bench.visitor.refusal(of: HeaderFields(fields)) == "key_refused")
       }

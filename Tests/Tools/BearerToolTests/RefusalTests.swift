@@ -166,7 +166,8 @@ struct RefusalTests {
     }
   }
 
-  @Test func `an unknown key leads to one more fetch of the keys, and a new key of the provider is found`() async throws {
+  @Test func `an unknown key leads to one more fetch of the keys, and a new key of the provider is found`() async throws
+  {
     try await withHostileProvider { shell, provider in
       try await provider.control(#"{"fault": "unknown_kid"}"#)
       #expect(try await shell.browse().fault == "unknown_key")

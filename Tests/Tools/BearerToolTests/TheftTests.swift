@@ -184,7 +184,8 @@ struct TheftTests {
     }
   }
 
-  @Test func `token gives up a renewal whose answer drips: it was sent once, and its outcome is in doubt`() async throws {
+  @Test func `token gives up a renewal whose answer drips: it was sent once, and its outcome is in doubt`() async throws
+  {
     try await Places.withTemporaryFolder { folder in
       let server = try DrippingServer()
       defer { server.stop() }

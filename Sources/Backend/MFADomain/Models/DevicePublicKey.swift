@@ -81,7 +81,8 @@ private enum UnreadableKey {
     let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
     let beginning = text.utf8.drop(while: isSpace)
     self =
-      beginning.starts(with: "-----BEGIN".utf8) ? .pem
+      beginning.starts(with: "-----BEGIN".utf8)
+      ? .pem
       : beginning.first == UInt8(ascii: "{") ? .json : Hex.decode(text) != nil ? .hex : .notBase64
   }
 
