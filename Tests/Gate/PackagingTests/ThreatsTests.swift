@@ -34,8 +34,9 @@ struct ThreatsTests {
       guard let start = suites.min(), let function = text[start...].firstRange(of: "func \(name[2])(") else {
         return false
       }
-      // The attribute is in the text directly before the function.
-      return text[..<function.lowerBound].suffix(1500).contains("@Test")
+      // The attribute is in the text directly before the function, after the member before.
+      let before = text[start..<function.lowerBound]
+      return before[(before.ranges(of: "\n  }\n").last?.upperBound ?? start)...].contains("@Test")
     }
   }
 
