@@ -52,7 +52,7 @@ struct RefusalTests {
     }
   }
 
-  @Test func `a failure of the server exits 75, whatever its status and whoever names it`() async throws {
+  @Test func `a failure of the server exits 75 at any status, with or without a code of its own`() async throws {
     try await Places.withTemporaryFolder { folder in
       let server = try DrippingServer()
       defer { server.stop() }

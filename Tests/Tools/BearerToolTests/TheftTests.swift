@@ -38,7 +38,7 @@ struct TheftTests {
     }
   }
 
-  @Test func `an address that somebody used before ends the sign-in, and the person sees it`() async throws {
+  @Test func `an address that was used before ends the sign-in, and the person sees it`() async throws {
     try await withHostileProvider { shell, provider in
       let login = try shell.start("login --no-browser --timeout 60 work")
       let address = try await login.errors.first("the address") { $0.hasPrefix("http") }
@@ -71,7 +71,7 @@ struct TheftTests {
       }
       #expect(try await status(address) == "403")
       let (jar, end) = try await shell.authorize(address)
-      // With state and code, as somebody has them who looked over the shoulder.
+      // With state and code, which another person may have read on the screen.
       #expect(try await status(end) == "403")
       #expect(try await shell.visit(end, jar) == ["Signed in at work. You can close this window."])
       #expect(try await login.exit() == .code(0))

@@ -31,7 +31,7 @@ struct EnrollCommand: AsyncParsableCommand {
   var linkCode: String?
 
   func validate() throws {
-    // Such as the one of a variable that is not set: the backend would not hear of it.
+    // A shell variable that is not set gives an empty code, and the device would enrol without one.
     guard linkCode.map({ TypedCode.plain($0).isEmpty }) != true else { throw ValidationError("--link-code is empty") }
   }
 
